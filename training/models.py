@@ -1,0 +1,117 @@
+"""Datasets, the runs that train on them, and the checkpoints that come out."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+
+class Dataset(models.Model):
+    """A frozen, hashed set of trajectories; never edited."""
+
+    class Pool(models.TextChoices):
+        SFT = "sft"  # V(s) = 1
+        CT = "ct"  # V(s) = 0
+
+    name = models.SlugField(unique=True)
+    pool = models.CharField(max_length=8, choices=Pool)
+    filters = models.JSONField(default=dict, blank=True)
+    sha256 = models.CharField(max_length=64)
+    uri = models.CharField(max_length=500)  # trajectories as JSON lines in the blob store
+    trajectories = models.PositiveIntegerField(default=0)
+    steps = models.PositiveIntegerField(default=0)
+    left_out = models.JSONField(default=list, blank=True)  # [{"session", "reason"}]
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL
+    )
+    frozen_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.sha256[:8]})"
+
+
+class DatasetEntry(models.Model):
+    """That a session is in a dataset: the lineage from weights back to people."""
+
+    dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="entries")
+    session = models.ForeignKey(
+        "annotation.Session", on_delete=models.PROTECT, related_name="dataset_entries"
+    )
+    line = models.PositiveIntegerField()
+    trajectory_sha256 = models.CharField(max_length=64)
+
+    class Meta:
+        ordering = ["line"]
+        constraints = [
+            models.UniqueConstraint(fields=["dataset", "session"], name="session_once_per_dataset")
+        ]
+
+
+class Checkpoint(models.Model):
+    """Weights of a run, where they lie, and what they were made from."""
+
+    version = models.SlugField(unique=True, max_length=100)
+    run = models.ForeignKey("Run", null=True, on_delete=models.PROTECT, related_name="checkpoints")
+    parent = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="children")
+    step = models.PositiveIntegerField(default=0)
+    uri = models.CharField(max_length=500)
+    sha256 = models.CharField(max_length=64, blank=True)
+    metrics = models.JSONField(default=dict, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.version
+
+
+class Run(models.Model):
+    """One execution of a trainer, backed by a run directory."""
+
+    class Kind(models.TextChoices):
+        SFT = "sft"
+        CT = "ct"
+
+    class State(models.TextChoices):
+        QUEUED = "queued"
+        RUNNING = "running"
+        CANCELLING = "cancelling"
+        CANCELLED = "cancelled"
+        SUCCEEDED = "succeeded"
+        FAILED = "failed"
+
+    name = models.SlugField(unique=True)
+    kind = models.CharField(max_length=8, choices=Kind, default=Kind.SFT)
+    dataset = models.ForeignKey(Dataset, on_delete=models.PROTECT, related_name="runs")
+    base = models.ForeignKey(
+        Checkpoint, null=True, on_delete=models.PROTECT, related_name="based_runs"
+    )
+    config = models.JSONField(default=dict, blank=True)
+    state = models.CharField(max_length=16, choices=State, default=State.QUEUED)
+    step = models.PositiveIntegerField(default=0)
+    total_steps = models.PositiveIntegerField(default=0)
+    metrics = models.JSONField(default=dict, blank=True)  # the newest line
+    directory = models.CharField(max_length=500, blank=True)
+    host = models.CharField(max_length=128, blank=True)
+    pid = models.PositiveIntegerField(null=True)
+    heartbeat_at = models.DateTimeField(null=True)
+    error = models.TextField(blank=True)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Promotion(models.Model):
+    """That a checkpoint was put beside the annotators, when and by whom; the newest is in force."""
+
+    checkpoint = models.ForeignKey(Checkpoint, on_delete=models.PROTECT, related_name="promotions")
+    deployment = models.ForeignKey("agent.Deployment", on_delete=models.CASCADE)
+    previous = models.ForeignKey(
+        Checkpoint, null=True, on_delete=models.PROTECT, related_name="+"
+    )
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
+    at = models.DateTimeField(auto_now_add=True)
