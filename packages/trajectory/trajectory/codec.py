@@ -45,7 +45,9 @@ def action_from_dict(record: object) -> Action:
     values: JsonObject = {}
     for field in dataclasses.fields(cls):
         if field.name in record:
-            values[field.name] = _typed(record[field.name], hints[field.name], f"{name}.{field.name}")
+            values[field.name] = _typed(
+                record[field.name], hints[field.name], f"{name}.{field.name}"
+            )
         elif field.default is dataclasses.MISSING:
             raise FormatError(f"{name}.{field.name} is missing")
     unknown = set(record) - {"type"} - {f.name for f in dataclasses.fields(cls)}
