@@ -81,7 +81,9 @@ class Session(models.Model):
     author = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="sessions"
     )
-    pseudonym = models.CharField(max_length=32, blank=True)  # what exports say instead of the author
+    pseudonym = models.CharField(
+        max_length=32, blank=True
+    )  # what exports say instead of the author
     deployment = models.ForeignKey("agent.Deployment", null=True, on_delete=models.SET_NULL)
     lease = models.ForeignKey("sandbox.Lease", null=True, on_delete=models.SET_NULL)
     status = models.CharField(max_length=16, choices=Status, default=Status.PREPARING)
@@ -123,7 +125,9 @@ class DecisionPoint(models.Model):
     class Status(models.TextChoices):
         REQUESTED = "requested"
         READY = "ready"
-        FAILED = "failed"  # the policy gave no usable answer; `error` says why; a person may still act
+        FAILED = (
+            "failed"  # the policy gave no usable answer; `error` says why; a person may still act
+        )
         STALE = "stale"  # the screen moved on before anybody decided
         DECIDED = "decided"
 
