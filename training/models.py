@@ -21,9 +21,7 @@ class Dataset(models.Model):
     trajectories = models.PositiveIntegerField(default=0)
     steps = models.PositiveIntegerField(default=0)
     left_out = models.JSONField(default=list, blank=True)  # [{"session", "reason"}]
-    created_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL
-    )
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     frozen_at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:
@@ -55,7 +53,8 @@ class Checkpoint(models.Model):
     parent = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="children")
     step = models.PositiveIntegerField(default=0)
     uri = models.CharField(max_length=500)
-    sha256 = models.CharField(max_length=64, blank=True)
+    sha256 = models.CharField(max_length=64, blank=True)  # of the list of its files' sha256
+    manifest = models.JSONField(default=dict, blank=True)  # its tandem.json: dialect, what it reads
     metrics = models.JSONField(default=dict, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -78,6 +77,8 @@ class Run(models.Model):
         SUCCEEDED = "succeeded"
         FAILED = "failed"
 
+    WAITING = (State.QUEUED, State.RUNNING, State.CANCELLING)
+
     name = models.SlugField(unique=True)
     kind = models.CharField(max_length=8, choices=Kind, default=Kind.SFT)
     dataset = models.ForeignKey(Dataset, on_delete=models.PROTECT, related_name="runs")
@@ -89,14 +90,17 @@ class Run(models.Model):
     step = models.PositiveIntegerField(default=0)
     total_steps = models.PositiveIntegerField(default=0)
     metrics = models.JSONField(default=dict, blank=True)  # the newest line
+    rows = models.JSONField(default=dict, blank=True)  # how many rows, and the steps left out
     directory = models.CharField(max_length=500, blank=True)
+    # Who looks after the trainer. `supervisor` is the fence: whoever finds another's there lets go.
+    supervisor = models.CharField(max_length=64, blank=True)
     host = models.CharField(max_length=128, blank=True)
     pid = models.PositiveIntegerField(null=True)
+    attempts = models.PositiveSmallIntegerField(default=0)  # trainers started since the last launch
     heartbeat_at = models.DateTimeField(null=True)
+    log = models.TextField(blank=True)  # the tail
     error = models.TextField(blank=True)
-    created_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL
-    )
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
@@ -104,14 +108,28 @@ class Run(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def ended(self) -> bool:
+        return self.state not in self.WAITING
+
+
+class Metric(models.Model):
+    """What a trainer said about one step; a resumed run says some steps again, the last word counts."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="series")
+    step = models.PositiveIntegerField()
+    values = models.JSONField()  # loss, lr, grad_norm, tokens_per_s, eta_s, time
+
+    class Meta:
+        ordering = ["step"]
+        constraints = [models.UniqueConstraint(fields=["run", "step"], name="one_metric_per_step")]
+
 
 class Promotion(models.Model):
     """That a checkpoint was put beside the annotators, when and by whom; the newest is in force."""
 
     checkpoint = models.ForeignKey(Checkpoint, on_delete=models.PROTECT, related_name="promotions")
     deployment = models.ForeignKey("agent.Deployment", on_delete=models.CASCADE)
-    previous = models.ForeignKey(
-        Checkpoint, null=True, on_delete=models.PROTECT, related_name="+"
-    )
+    previous = models.ForeignKey(Checkpoint, null=True, on_delete=models.PROTECT, related_name="+")
     by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     at = models.DateTimeField(auto_now_add=True)
