@@ -26,7 +26,9 @@ class Deployment(models.Model):
     name = models.SlugField(unique=True)
     kind = models.CharField(max_length=16, choices=Kind, default=Kind.LOCAL)
     base_url = models.URLField(blank=True, help_text="empty: the policy server of POLICY_URL")
-    model = models.CharField(max_length=200, blank=True, help_text="the model's name at the endpoint")
+    model = models.CharField(
+        max_length=200, blank=True, help_text="the model's name at the endpoint"
+    )
     api_key_variable = models.CharField(
         max_length=64, blank=True, help_text="environment variable that holds the API key"
     )
@@ -34,7 +36,11 @@ class Deployment(models.Model):
     dialect = models.CharField(max_length=16, choices=Dialect, default=Dialect.BOX)
     coordinates = models.CharField(
         max_length=16,
-        choices=[("thousandth", "0-1000"), ("resized", "pixels after smart_resize"), ("frame", "pixels")],
+        choices=[
+            ("thousandth", "0-1000"),
+            ("resized", "pixels after smart_resize"),
+            ("frame", "pixels"),
+        ],
         default="thousandth",
     )
     candidates = models.PositiveSmallIntegerField(default=3)
