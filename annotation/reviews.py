@@ -1,4 +1,5 @@
 """Verbs of Review."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence

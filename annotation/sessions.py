@@ -1,4 +1,5 @@
 """Verbs of Session."""
+
 from __future__ import annotations
 
 from django.contrib.auth.models import User
@@ -28,8 +29,14 @@ def save_draft(session: Session, *, fence: int, draft: dict[str, object]) -> Ses
 
 
 def finish(
-    session: Session, *, fence: int, by: User, outcome: Outcome, thought: str = "",
-    answer: str = "", report: str = "",
+    session: Session,
+    *,
+    fence: int,
+    by: User,
+    outcome: Outcome,
+    thought: str = "",
+    answer: str = "",
+    report: str = "",
 ) -> Session:
     """End the session: FINISHED (answer), FAILED = infeasible (report says why).
 

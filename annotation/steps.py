@@ -1,4 +1,5 @@
 """Verbs of DecisionPoint and Step."""
+
 from __future__ import annotations
 
 from django.contrib.auth.models import User
@@ -17,8 +18,15 @@ def request_proposals(session: Session, *, fence: int, hint: str = "") -> Decisi
 
 
 def decide(
-    session: Session, *, fence: int, decision_point: DecisionPoint, by: User,
-    proposal_rank: int | None, thought: str, action: dict[str, object], seen: str,
+    session: Session,
+    *,
+    fence: int,
+    decision_point: DecisionPoint,
+    by: User,
+    proposal_rank: int | None,
+    thought: str,
+    action: dict[str, object],
+    seen: str,
     active_ms: int = 0,
 ) -> Step:
     """Choose what to do now and do it. `seen` is the sha256 of the picture the page showed.

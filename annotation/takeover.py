@@ -1,4 +1,5 @@
 """Take control by hand, and give it back."""
+
 from __future__ import annotations
 
 from django.contrib.auth.models import User
