@@ -22,6 +22,7 @@ from trajectory import (
     Drag,
     Fail,
     Finish,
+    FormatError,
     Hotkey,
     KeyDown,
     KeyUp,
@@ -36,6 +37,7 @@ from trajectory import (
     Shell,
     Type,
     Wait,
+    action_from_dict,
 )
 from trajectory.keys import MODIFIERS, canonical_key
 
@@ -122,6 +124,14 @@ def format(action: Action) -> str:
         case NavigateBack():
             parts = []
     return f"{name}({', '.join(parts)})"
+
+
+def describe(record: object) -> str:
+    """Return a recorded action as text; one that can't be read any more is named by its type."""
+    try:
+        return format(action_from_dict(record))
+    except FormatError:
+        return f"{record.get('type', '?')}(…)" if isinstance(record, dict) else "no action"
 
 
 # -- reading -----------------------------------------------------------------------------------

@@ -8,6 +8,8 @@ from django import template
 from django.conf import settings
 from django.http import HttpRequest
 
+from annotation import commands
+
 register = template.Library()
 
 DEMO_ACCOUNTS = ("annotator", "reviewer", "admin")
@@ -44,6 +46,12 @@ def _within(path: str, url: str) -> bool:
 def demo_accounts() -> tuple[str, ...]:
     """Return the names of the demo accounts, none outside the demo."""
     return DEMO_ACCOUNTS if getattr(settings, "DEMO", False) else ()
+
+
+@register.filter
+def command(record: object) -> str:
+    """Write a recorded action as people type it."""
+    return commands.describe(record)
 
 
 @register.filter
