@@ -1,0 +1,42 @@
+"""The web's entry: the desktop relay, Channels' sockets and Django's pages in one process."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from typing import Any
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+
+from django.core.asgi import get_asgi_application
+
+pages = get_asgi_application()  # loads the apps; what follows imports models
+
+from channels.auth import AuthMiddlewareStack
+from channels.routing import ProtocolTypeRouter, URLRouter
+from channels.security.websocket import AllowedHostsOriginValidator
+
+websocket_urlpatterns: list[Any] = []
+if find_spec("annotation.routing"):
+    from annotation.routing import websocket_urlpatterns
+
+channels = ProtocolTypeRouter(
+    {
+        "http": pages,
+        "websocket": AllowedHostsOriginValidator(
+            AuthMiddlewareStack(URLRouter(websocket_urlpatterns))
+        ),
+    }
+)
+
+relay: Any = None
+if find_spec("sandbox.relay"):
+    from sandbox.relay import app as relay
+
+
+async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
+    """Route one connection; the relay stands outside Channels, its bytes need no layer."""
+    if scope["type"] == "websocket" and scope["path"] == "/ws/desktop/" and relay is not None:
+        await relay(scope, receive, send)
+    else:
+        await channels(scope, receive, send)

@@ -1,0 +1,128 @@
+"""What every test may ask for: real services, started when first asked, and the people of the product."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from config.embedded.postgres import Postgres, reachable
+from config.embedded.s3 import PORTS, ObjectStore
+from config.embedded.service import (
+    Account, Service, free_port, free_ports, launch, stop, unprivileged, wait_ready,
+)  # fmt: skip
+from config.embedded.valkey import Valkey
+from tests.isolation import STATE
+
+
+@contextmanager
+def running(service: Service, account: Account | None) -> Iterator[None]:
+    log = STATE / "log" / f"{service.name}.log"
+    service.prepare()
+    process = launch(service, log=log, account=account)
+    try:
+        wait_ready(service, process, log=log, deadline_s=60)
+        yield
+    finally:
+        stop(service, process)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    account = unprivileged()
+    cluster = Postgres(
+        data=STATE / "postgres",
+        port=free_port(),
+        password=secrets.token_hex(8),
+        account=account,
+        install=reachable(account, STATE / "binaries"),
+        sync=False,
+    )
+    with running(cluster, account):
+        cluster.make_database("tandem")
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def valkey_url() -> Iterator[str]:
+    """A Valkey of this run; point BROKER_URL or CHANNEL_LAYERS at it."""
+    account = unprivileged()
+    server = Valkey(STATE / "valkey", free_port(), secrets.token_hex(8), account)
+    with running(server, account):
+        yield server.url()
+
+
+@pytest.fixture(scope="session")
+def s3_url() -> Iterator[str]:
+    """An S3 of this run, as a STORAGE_URL. Without it settings.STORAGE_URL is a folder."""
+    account = unprivileged()
+    store = ObjectStore(
+        STATE / "s3", free_ports(PORTS), secrets.token_hex(8), secrets.token_hex(16),
+        secrets.token_hex(16), account,
+    )  # fmt: skip
+    with running(store, account):
+        yield store.url()
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(postgres: Postgres) -> None:
+    """Send Django's test database to the cluster of this run, which starts with the first such test."""
+    from django.db import connections
+
+    connections["default"].settings_dict.update(
+        HOST="127.0.0.1", PORT=str(postgres.port), USER=postgres.user,
+        PASSWORD=postgres.password, NAME="tandem",
+    )  # fmt: skip
+
+
+@pytest.fixture
+def child_environment(db_url: str) -> dict[str, str]:
+    """The environment for a child process that works on the test database."""
+    return {
+        **os.environ,
+        "DATABASE_URL": db_url,
+        "PATH": f"{os.path.dirname(sys.executable)}:{os.environ.get('PATH', os.defpath)}",
+    }
+
+
+@pytest.fixture
+def db_url(transactional_db: None, postgres: Postgres) -> str:
+    """The test database's address, for tests whose rows other processes must see."""
+    from django.db import connection
+
+    return postgres.url(str(connection.settings_dict["NAME"]))
+
+
+def _person(name: str, *, group: str = "", **extra: Any) -> Any:
+    from django.contrib.auth.models import Group, User
+
+    user = User.objects.create_user(name, password=f"{name}-password", **extra)
+    if group:
+        user.groups.add(Group.objects.get_or_create(name=group)[0])
+    return user
+
+
+@pytest.fixture
+def annotator(db: None) -> Any:
+    return _person("annotator", group="annotator")
+
+
+@pytest.fixture
+def reviewer(db: None) -> Any:
+    return _person("reviewer", group="reviewer")
+
+
+@pytest.fixture
+def stranger(db: None) -> Any:
+    """Somebody with an account and no role."""
+    return _person("stranger")
+
+
+@pytest.fixture
+def admin_user(db: None) -> Any:
+    return _person("admin", is_staff=True, is_superuser=True)
