@@ -91,7 +91,7 @@ _KEY = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)\s*")
 _BARE = re.compile(r"[^,()\[\]'\"]+")
 # A quote inside a text that nobody escaped is common; the closing one is followed by the next
 # argument or by the end of the call.
-_CLOSES = re.compile(r"\s*(?:\)|,\s*[A-Za-z_]\w*\s*=|,\s*['\"\d(\[])")
+_CLOSES = re.compile(r"\s*(?:\)|$|,\s*[A-Za-z_]\w*\s*=|,\s*['\"\d(\[])")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "'": "'", '"': '"', "\\": "\\"}
 
 

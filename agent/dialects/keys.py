@@ -9,9 +9,12 @@ from trajectory.keys import canonical_key
 def read_keys(text: str) -> tuple[str, ...]:
     """Return the canonical keys of a combination; raises ParseError naming the unknown key.
 
-    The last separator may itself be the key: 'ctrl+-' and 'ctrl++' are two keys each.
+    The last separator may itself be the key: 'ctrl+-' and 'ctrl +' are two keys each, and so is
+    'ctrl + c', where it stands between two.
     """
-    keys = [key for word in text.split() for key in _word(word)]
+    words = text.split()
+    inner = [word for word in words[1:-1] if word != "+"]
+    keys = [key for word in [*words[:1], *inner, *words[1:][-1:]] for key in _word(word)]
     if not keys:
         raise ParseError(f"no key in {quote(text)}")
     return tuple(keys)
