@@ -1,0 +1,189 @@
+"""The run directory: the whole interface between a trainer and whoever supervises it.
+
+    config.json    what to do; written once, before the trainer starts
+    data.jsonl     one row per line: {"id", "messages", "target", "images", "loss", "weight"}
+    metrics.jsonl  one line per optimiser step, appended
+    status.json    {"state", "step", "total_steps", "pid", "error", "checkpoint", "time"}
+    checkpoints/   step-N/ folders; a folder under its final name is whole
+    log.txt        what the trainer printed
+
+Standard library only: the supervisor reads it without torch, the trainer without Django.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+State = Literal["queued", "running", "succeeded", "cancelled", "failed"]
+STATES: tuple[State, ...] = get_args(State)
+
+
+class RunDirError(ValueError):
+    """A run directory is not what it should be; the message names the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Where a trainer stands; `time` is seconds since the epoch of the last word from it."""
+
+    state: State
+    step: int = 0
+    total_steps: int = 0
+    pid: int = 0
+    error: str = ""
+    checkpoint: str = ""  # the newest whole one, as a path below the run directory
+    time: float = 0.0
+
+
+class RunDir:
+    """One run on disk. Every write is whole or not there: readers may look at any moment."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    @property
+    def data(self) -> Path:
+        return self.path / "data.jsonl"
+
+    @property
+    def log(self) -> Path:
+        return self.path / "log.txt"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    @classmethod
+    def create(
+        cls,
+        path: str | Path,
+        *,
+        config: Mapping[str, object],
+        rows: Iterable[Mapping[str, object]],
+    ) -> RunDir:
+        """Make a run directory; the same config and rows again are fine, others are refused."""
+        run = cls(path)
+        body = json.dumps(config, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+        if run._config.exists() and run._config.read_text(encoding="utf-8") != body:
+            raise RunDirError(f"{run._config} holds another configuration: use a new directory")
+        run.checkpoints.mkdir(parents=True, exist_ok=True)
+        lines = "".join(json.dumps(r, ensure_ascii=False, sort_keys=True) + "\n" for r in rows)
+        write_atomic(run.data, lines)
+        write_atomic(run._config, body)
+        if not run._status.exists():
+            run.write_status(Status("queued"))
+        return run
+
+    # -- configuration and data ------------------------------------------------------------------
+
+    @property
+    def _config(self) -> Path:
+        return self.path / "config.json"
+
+    def config(self) -> dict[str, Any]:
+        """Return the configuration; raises RunDirError if it is missing or broken."""
+        return _read_object(self._config)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield the rows in order; raises RunDirError naming the line that can't be read."""
+        if not self.data.exists():
+            raise RunDirError(f"{self.data} is missing")
+        with self.data.open(encoding="utf-8") as file:
+            for number, line in enumerate(file, start=1):
+                try:
+                    row = json.loads(line)
+                except ValueError as error:
+                    raise RunDirError(f"{self.data}:{number}: {error}") from error
+                if not isinstance(row, dict) or not isinstance(row.get("id"), str):
+                    raise RunDirError(f"{self.data}:{number}: a row is an object with a text id")
+                yield row
+
+    # -- status ----------------------------------------------------------------------------------
+
+    @property
+    def _status(self) -> Path:
+        return self.path / "status.json"
+
+    def status(self) -> Status:
+        """Return the newest status; "queued" where no trainer has said anything yet."""
+        if not self._status.exists():
+            return Status("queued")
+        record = _read_object(self._status)
+        if record.get("state") not in STATES:
+            raise RunDirError(f"{self._status}: unknown state {record.get('state')!r}")
+        return Status(**record)
+
+    def write_status(self, status: Status) -> None:
+        """Replace the status; its time is set here."""
+        record = {**asdict(status), "time": time.time()}
+        write_atomic(self._status, json.dumps(record) + "\n")
+
+    # -- metrics ---------------------------------------------------------------------------------
+
+    @property
+    def _metrics(self) -> Path:
+        return self.path / "metrics.jsonl"
+
+    def append_metrics(self, line: Mapping[str, float | int]) -> None:
+        """Add one line; it is on disk when this returns."""
+        with self._metrics.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(dict(line)) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def metrics(self, offset: int = 0) -> tuple[list[dict[str, Any]], int]:
+        """Return the lines after byte `offset` and where to go on; a half-written line waits."""
+        if not self._metrics.exists():
+            return [], offset
+        with self._metrics.open("rb") as file:
+            file.seek(offset)
+            body = file.read()
+        whole = body[: body.rfind(b"\n") + 1]
+        return [json.loads(line) for line in whole.splitlines()], offset + len(whole)
+
+    def cut_metrics(self, step: int) -> None:
+        """Drop lines beyond `step`: a trainer resumed there will say them again."""
+        kept = [line for line in self.metrics()[0] if int(line["step"]) <= step]
+        write_atomic(self._metrics, "".join(json.dumps(line) + "\n" for line in kept))
+
+    # -- checkpoints -----------------------------------------------------------------------------
+
+    def steps(self) -> list[int]:
+        """Return the steps of the whole checkpoints, oldest first."""
+        found = []
+        for folder in self.checkpoints.glob("step-*"):
+            number = folder.name.removeprefix("step-")
+            if number.isdigit() and (folder / "tandem.json").exists():
+                found.append(int(number))
+        return sorted(found)
+
+    def checkpoint(self, step: int) -> Path:
+        return self.checkpoints / f"step-{step}"
+
+
+def write_atomic(path: Path, text: str) -> None:
+    """Write a file so that a reader sees the old or the new text, also after a power cut."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    with aside.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(aside, path)
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RunDirError(f"{path} is missing") from None
+    except ValueError as error:
+        raise RunDirError(f"{path}: {error}") from error
+    if not isinstance(record, dict):
+        raise RunDirError(f"{path} must hold an object")
+    return record
