@@ -1,0 +1,16 @@
+"""Pictures and files: by their sha256, or by a key; in S3 or in a folder."""
+
+from blobs.directory import DirectoryBlobStore
+from blobs.s3 import S3BlobStore
+from blobs.store import BlobError, BlobStore, Damaged, MissingBlob, StoreUnreachable, open_store
+
+__all__ = [
+    "BlobError",
+    "BlobStore",
+    "Damaged",
+    "DirectoryBlobStore",
+    "MissingBlob",
+    "S3BlobStore",
+    "StoreUnreachable",
+    "open_store",
+]
