@@ -232,9 +232,11 @@ def _tab_2(scene: Scene) -> Decision:
     wanted = scene.quoted()[0]
     if any(e.role == "link" and e.name == wanted for e in scene.elements):
         return scene.click(scene.find("link", name=wanted))
-    tried = {e.name for _, _, e in scene.past if e is not None and e.role == "tab"}
-    for element in scene.elements:
-        if element.role == "tab" and element.value != "selected" and element.name not in tried:
+    tabs = [e for e in scene.elements if e.role == "tab"]
+    front = next((n for n, e in enumerate(tabs) if e.value == "selected"), -1)
+    tried = {e.name for _, _, e in scene.past if e is not None}
+    for element in tabs[front + 1 :] + tabs[: front + 1]:
+        if element.value != "selected" and element.name not in tried:
             return scene.click(element, f'No "{wanted}" here, I open {element.name}.')
     raise NoWay(f"no tab has a link {wanted!r}")
 

@@ -76,7 +76,7 @@ class RunDir:
         lines = "".join(json.dumps(r, ensure_ascii=False, sort_keys=True) + "\n" for r in rows)
         write_atomic(run.data, lines)
         write_atomic(run._config, body)
-        if not run._status.exists():
+        if not status_path(run.path).exists():
             run.write_status(Status("queued"))
         return run
 
@@ -106,23 +106,15 @@ class RunDir:
 
     # -- status ----------------------------------------------------------------------------------
 
-    @property
-    def _status(self) -> Path:
-        return self.path / "status.json"
-
     def status(self) -> Status:
         """Return the newest status; "queued" where no trainer has said anything yet."""
-        if not self._status.exists():
-            return Status("queued")
-        record = _read_object(self._status)
-        if record.get("state") not in STATES:
-            raise RunDirError(f"{self._status}: unknown state {record.get('state')!r}")
-        return Status(**record)
+        record = read_status(self.path)
+        return Status("queued") if record is None else Status(**record)
 
     def write_status(self, status: Status) -> None:
         """Replace the status; its time is set here."""
         record = {**asdict(status), "time": time.time()}
-        write_atomic(self._status, json.dumps(record) + "\n")
+        write_atomic(status_path(self.path), json.dumps(record) + "\n")
 
     # -- metrics ---------------------------------------------------------------------------------
 
@@ -137,20 +129,14 @@ class RunDir:
             file.flush()
             os.fsync(file.fileno())
 
-    def metrics(self, offset: int = 0) -> tuple[list[dict[str, Any]], int]:
-        """Return the lines after byte `offset` and where to go on; a half-written line waits."""
-        if not self._metrics.exists():
-            return [], offset
-        with self._metrics.open("rb") as file:
-            file.seek(offset)
-            body = file.read()
-        whole = body[: body.rfind(b"\n") + 1]
-        return [json.loads(line) for line in whole.splitlines()], offset + len(whole)
-
     def cut_metrics(self, step: int) -> None:
         """Drop lines beyond `step`: a trainer resumed there will say them again."""
-        kept = [line for line in self.metrics()[0] if int(line["step"]) <= step]
-        write_atomic(self._metrics, "".join(json.dumps(line) + "\n" for line in kept))
+        if self._metrics.exists():
+            # A line that a kill cut short is dropped too: it has no end.
+            lines = self._metrics.read_text(encoding="utf-8").splitlines(keepends=True)
+            whole = [line for line in lines if line.endswith("\n")]
+            kept = [line for line in whole if int(json.loads(line)["step"]) <= step]
+            write_atomic(self._metrics, "".join(kept))
 
     # -- checkpoints -----------------------------------------------------------------------------
 
@@ -165,6 +151,22 @@ class RunDir:
 
     def checkpoint(self, step: int) -> Path:
         return self.checkpoints / f"step-{step}"
+
+
+def status_path(directory: str | Path) -> Path:
+    """Return where a trainer says how it stands."""
+    return Path(directory) / "status.json"
+
+
+def read_status(directory: str | Path) -> dict[str, Any] | None:
+    """Return the fields of a Status, None before a trainer said anything; raises RunDirError."""
+    path = status_path(directory)
+    if not path.exists():
+        return None
+    record = _read_object(path)
+    if record.get("state") not in STATES:
+        raise RunDirError(f"{path}: unknown state {record.get('state')!r}")
+    return record
 
 
 def write_atomic(path: Path, text: str) -> None:
