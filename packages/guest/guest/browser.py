@@ -1,0 +1,60 @@
+"""The sandbox's own Chromium, as far as the guest needs it: its page in front, by CDP on loopback."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from typing import Any
+
+from guest import shell
+from guest.errors import ActionFailed
+from guest.page import NoPage, Page, PageError
+from guest.windows import Windows
+
+CDP_PORT = 9222
+_WINDOW_CLASS = "chromium"
+
+
+class Browser:
+    """Keeps one CDP connection to the page in front; a lost one is opened again."""
+
+    def __init__(self, windows: Windows, *, screen_width: int) -> None:
+        self._windows = windows
+        self._page = Page(CDP_PORT, screen_width=screen_width)
+        self._lock = threading.Lock()
+
+    def look(self) -> tuple[str, list[dict[str, Any]]]:
+        """Return (url, elements) of the page in front; ("", []) where another window covers it."""
+        if self._windows.active_class() not in ("", _WINDOW_CLASS):
+            return "", []
+        with self._lock:
+            try:
+                view = self._page.view()
+            except NoPage:
+                return "", []
+            except PageError as error:
+                raise ActionFailed(str(error)) from error
+        return view.url, [dataclasses.asdict(element) for element in view.elements]
+
+    def evaluate(self, expression: str) -> object:
+        """Return the value of a JavaScript expression; raises ActionFailed (no page, it threw)."""
+        with self._lock:
+            try:
+                return self._page.evaluate(expression)
+            except PageError as error:
+                raise ActionFailed(str(error)) from error
+
+    def open(self, url: str) -> None:
+        """Show `url`: in the page in front if there is one, else in a browser started for it.
+
+        A browser that has to start first goes on loading after this returns.
+        """
+        with self._lock:
+            try:
+                self._page.navigate(url)
+            except NoPage:
+                shell.launch(["browser", url])
+                return
+            except PageError as error:
+                raise ActionFailed(str(error)) from error
+        self._windows.raise_class(_WINDOW_CLASS)

@@ -1,0 +1,252 @@
+"""Desktops on this host: Xvnc, a window manager and a guest inside bubblewrap, one per sandbox.
+
+Everything of a sandbox is in STATE/<name>/: the run folder with its two sockets, the record that
+lets another process adopt it, and the log. A sandbox outlives the process that started it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import time
+import uuid
+from dataclasses import replace
+from pathlib import Path
+
+from sandbox.desktop import GuestDesktop
+from sandbox.provider import Desktop, DesktopLost, Handle, ProvisionFailed, SandboxSpec
+from sandbox.providers.local import limits, records
+from sandbox.providers.local.jail import Jail
+
+_PROGRAMS = {
+    "bwrap": "bubblewrap",
+    "Xvnc": "tigervnc-standalone-server",
+    "vncpasswd": "tigervnc-tools",
+    "openbox": "openbox",
+    "dbus-run-session": "dbus",
+    "setsid": "util-linux",
+}
+_FIRST_UID, _UIDS = 60_000, 500
+_START_TIMEOUT_S = 20.0
+_STOP_TIMEOUT_S = 5.0
+_MAX_SOCKET_PATH = 107
+_LOG_TAIL = 1500
+
+
+class LocalProvider:
+    """Starts, finds and stops desktops below one folder; several processes may use it at once."""
+
+    name = "local"
+
+    def __init__(self, state: Path) -> None:
+        self._state = state.absolute()
+
+    def start(self, spec: SandboxSpec) -> Handle:
+        """Bring a desktop up; about 0.7 s. Raises ProvisionFailed with the stage and the log."""
+        self._check(spec)
+        folder = self._state / spec.name
+        boot_id = uuid.uuid4().hex
+        uid = _free_uid() if os.geteuid() == 0 else None
+        try:
+            folder.mkdir(parents=True, mode=0o700)
+        except FileExistsError:
+            raise ProvisionFailed(f"a sandbox {spec.name} exists already: stop it first") from None
+        try:
+            password = _prepare(folder, uid)
+            limited = limits.create(spec)
+            handle = Handle(
+                provider=self.name,
+                name=spec.name,
+                boot_id=boot_id,
+                guest_socket=str(folder / "run" / "guest.sock"),
+                rfb_socket=str(folder / "run" / "rfb.sock"),
+                rfb_password=password,
+            )
+            groups = tuple(str(group) for group in limited.groups)
+            # Before there is a process: whoever finds the folder of an interrupted start can clear it.
+            records.save(folder, records.Record(handle, limited.kind, groups))
+            pid = _launch(Jail(spec, folder, boot_id, uid, limited.groups))
+            handle = replace(handle, pid=pid)
+            records.save(folder, records.Record(handle, limited.kind, groups))
+            self.connect(handle).close()
+        except BaseException as error:
+            self._clear(folder)
+            if isinstance(error, DesktopLost):
+                raise ProvisionFailed(f"{spec.name}: the guest: {error}") from error
+            raise
+        return handle
+
+    def connect(self, handle: Handle) -> Desktop:
+        """Return the desktop behind `handle`; raises DesktopLost."""
+        if not self.alive(handle):
+            raise DesktopLost(f"{handle.name} does not run any more")
+        return GuestDesktop(handle)
+
+    def alive(self, handle: Handle) -> bool:
+        """Whether the very process of `handle` still runs; says nothing of its guest."""
+        record = records.load(self._state / handle.name)
+        return (
+            record is not None
+            and record.handle.boot_id == handle.boot_id
+            and records.runs(record.handle.pid, handle.boot_id)
+        )
+
+    def stop(self, handle: Handle) -> None:
+        """End the sandbox with every process in it, and remove its folder and limits."""
+        record = records.load(self._state / handle.name)
+        if record is not None and handle.boot_id and record.handle.boot_id != handle.boot_id:
+            return  # that one is gone; the name has been given to another since
+        self._clear(self._state / handle.name)
+
+    def running(self) -> list[Handle]:
+        """Return what has a folder here, also what died or never came up: stop() clears it."""
+        if not self._state.is_dir():
+            return []
+        handles = []
+        for folder in sorted(self._state.iterdir()):
+            record = records.load(folder)
+            handles.append(
+                record.handle
+                if record is not None
+                else Handle(provider=self.name, name=folder.name, boot_id="")
+            )
+        return handles
+
+    def limits_of(self, handle: Handle) -> str:
+        """Return which limits are in force: "cgroup v2", "cgroup v1" or "rlimits"."""
+        record = records.load(self._state / handle.name)
+        return record.limits if record is not None else ""
+
+    def log(self, handle: Handle) -> str:
+        """Return the end of what the sandbox's session printed."""
+        return _log_tail(self._state / handle.name)
+
+    def _check(self, spec: SandboxSpec) -> None:
+        for program, package in _PROGRAMS.items():
+            if shutil.which(program) is None:
+                raise ProvisionFailed(f"{program} is missing: apt-get install {package}")
+        if spec.network != "none":
+            raise ProvisionFailed(f"provider local has no network {spec.network!r}, only 'none'")
+        if not spec.name or "/" in spec.name or spec.name.startswith("."):
+            raise ProvisionFailed(f"{spec.name!r} can't be the name of a sandbox")
+        socket_path = self._state / spec.name / "run" / "guest.sock"
+        if len(os.fsencode(socket_path)) > _MAX_SOCKET_PATH:
+            raise ProvisionFailed(
+                f"{socket_path} is too long for a unix socket ({_MAX_SOCKET_PATH} bytes): "
+                "set TANDEM_STATE to a shorter folder"
+            )
+
+    def _clear(self, folder: Path) -> None:
+        """Kill what runs, wait for it to be gone, then remove what it left."""
+        record = records.load(folder)
+        if record is not None:
+            _kill(folder, record)
+            limits.remove(tuple(Path(group) for group in record.groups))
+        with contextlib.suppress(FileNotFoundError):  # stopped by two callers at once
+            shutil.rmtree(folder)
+
+
+def _prepare(folder: Path, uid: int | None) -> str:
+    """Fill a sandbox's folder; return the password of its screen (only 8 characters count)."""
+    password = secrets.token_urlsafe(6)
+    run, etc = folder / "run", folder / "etc"
+    run.mkdir(mode=0o700)
+    etc.mkdir(mode=0o755)
+    scrambled = subprocess.run(
+        ["vncpasswd", "-f"], input=f"{password}\n".encode(), capture_output=True, check=True
+    ).stdout
+    (run / "rfb.passwd").write_bytes(scrambled)
+    (run / "rfb.passwd").chmod(0o600)
+    (etc / "passwd").write_text("user:x:1000:1000:User:/home/user:/bin/bash\n")
+    (etc / "group").write_text("user:x:1000:\n")
+    (etc / "hosts").write_text("127.0.0.1 localhost desk\n")
+    (etc / "machine-id").write_text(f"{secrets.token_hex(16)}\n")
+    if uid is not None:
+        os.chown(run, uid, uid)
+        os.chown(run / "rfb.passwd", uid, uid)
+    return password
+
+
+def _launch(jail: Jail) -> int:
+    """Start the sandbox and wait until its guest serves; return the host's pid of its first process.
+
+    That process is the init of a pid namespace: killing it kills every process inside.
+    """
+    log = jail.folder / "log.txt"
+    with log.open("wb") as out:
+        subprocess.run(
+            jail.command(),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+            check=True,
+        )
+    run = jail.folder / "run"
+    deadline = time.monotonic() + _START_TIMEOUT_S
+    while not (run / "ready").exists():
+        outer = _number(jail.folder / "pid")
+        if outer and not Path(f"/proc/{outer}/exe").exists():
+            raise ProvisionFailed(f"{jail.spec.name} ended while starting: {_log_tail(jail.folder)}")
+        if time.monotonic() > deadline:
+            raise ProvisionFailed(
+                f"{jail.spec.name} was not ready within {_START_TIMEOUT_S:g} s: "
+                f"{_log_tail(jail.folder)}"
+            )
+        time.sleep(0.005)
+    if jail.uid is not None:
+        # From here on the sandbox can't put anything else, such as a link, where we look for sockets.
+        os.chown(run, 0, 0)
+        run.chmod(0o711)
+    return _init_pid(jail.folder)
+
+
+def _kill(folder: Path, record: records.Record) -> None:
+    """Kill the sandbox's processes and wait until they are gone; raises DesktopLost if they stay."""
+    boot_id = record.handle.boot_id
+    pids = {record.handle.pid, _init_pid(folder), _number(folder / "pid")}
+    deadline = time.monotonic() + _STOP_TIMEOUT_S
+    while alive := [pid for pid in pids if records.runs(pid, boot_id)]:
+        for pid in alive:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if time.monotonic() > deadline:
+            raise DesktopLost(f"{record.handle.name}: processes {alive} survive SIGKILL")
+        time.sleep(0.005)
+
+
+def _init_pid(folder: Path) -> int:
+    """Return the pid that bwrap reported; 0 if it got never so far."""
+    try:
+        return int(json.loads((folder / "info.json").read_text())["child-pid"])
+    except (FileNotFoundError, ValueError):
+        return 0
+
+
+def _number(path: Path) -> int:
+    try:
+        return int(path.read_text() or 0)
+    except FileNotFoundError:
+        return 0
+
+
+def _free_uid() -> int:
+    """Return a uid of our range that no process has."""
+    used = records.uids_in_use()
+    free = [uid for uid in range(_FIRST_UID, _FIRST_UID + _UIDS) if uid not in used]
+    if not free:
+        raise ProvisionFailed(f"all {_UIDS} user ids for sandboxes are in use")
+    return secrets.choice(free)
+
+
+def _log_tail(folder: Path) -> str:
+    try:
+        text = (folder / "log.txt").read_text(errors="replace")
+    except FileNotFoundError:
+        return "no log"
+    return text[-_LOG_TAIL:].strip() or "the log is empty"

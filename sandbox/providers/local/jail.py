@@ -1,0 +1,156 @@
+"""The command line that starts a desktop in namespaces of its own.
+
+As root the sandbox gets an unprivileged uid of its own, which can't read root's home or a private
+state folder; so root first binds what the sandbox needs under /mnt, in a mount namespace that
+nobody else sees, and only then drops to that uid. An ordinary user binds directly and keeps its uid.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from sandbox.provider import ProvisionFailed, SandboxSpec
+
+GUEST_HOME = "/home/user"
+GUEST_RUN = "/run/tandem"
+_GUEST_CODE = "/opt/tandem"
+_GUEST_UID = 1000  # inside; outside it is the sandbox's own
+_MODULES = ("guest", "trajectory", "PIL", "Xlib", "six", "websockets")
+_ETC = (
+    *("alternatives", "chromium", "dconf", "default", "fonts", "gtk-2.0", "gtk-3.0", "ld.so.cache"),
+    *("localtime", "mime.types", "mailcap", "nsswitch.conf", "os-release", "ssl", "X11", "xdg"),
+    *("dbus-1", "debian_version", "bash.bashrc", "ca-certificates", "libpaper.d", "papersize"),
+)
+_HOME_MB, _TMP_MB = 512, 256
+
+
+@dataclass(frozen=True, slots=True)
+class Jail:
+    """What one start needs: its folder on the host, and the uid outside (None: the caller's own)."""
+
+    spec: SandboxSpec
+    folder: Path
+    boot_id: str
+    uid: int | None
+    groups: tuple[Path, ...]
+
+    def command(self) -> list[str]:
+        """Return the whole command; it detaches, writes its pid to FOLDER/pid and keeps that pid."""
+        join = "".join(f"echo $$ > '{group}/cgroup.procs'; " for group in self.groups)
+        enter = f"set -e; echo $$ > '{self.folder}/pid'; {join}exec \"$@\""
+        return ["setsid", "--fork", "sh", "-c", enter, "enter", *self._staged()]
+
+    def _staged(self) -> list[str]:
+        sources = self._sources()
+        info = f"exec 8> '{self.folder}/info.json'; "
+        if self.uid is None:
+            inner = self._bubblewrap({source: source for source in sources})
+            return ["sh", "-c", f'set -e; {info}exec "$@"', "run", *inner]
+        stage = "set -e; mount -t tmpfs -o mode=755,size=1m tandem /mnt; "
+        places = {source: f"/mnt/{n}" for n, source in enumerate(sources)}
+        for source, place in places.items():
+            stage += f"mkdir {place}; mount --bind '{source}' {place}; "
+        drop = ["setpriv", f"--reuid={self.uid}", f"--regid={self.uid}", "--clear-groups"]
+        nproc = f"--nproc={self.spec.pids}"
+        return [
+            *("unshare", "--mount", "--propagation", "private"),
+            *("sh", "-c", f'{stage}{info}cd /; exec "$@"', "stage"),
+            *("prlimit", "--core=0", "--nofile=8192:8192", nproc, "--"),
+            *(*drop, "--no-new-privs", "--", *self._bubblewrap(places)),
+        ]
+
+    def _sources(self) -> list[str]:
+        """Return the host folders that are bound, each once."""
+        folders = [str(self.folder / "run"), str(self.folder / "etc")]
+        folders += [str(path) for path in python_folders()]
+        folders += [str(path) for path in module_folders()]
+        folders += [str(path) for path in self.spec.shared.values()]
+        for folder in folders:
+            if not Path(folder).is_dir() or "'" in folder:
+                raise ProvisionFailed(f"can't bind {folder} into a sandbox: not a plain folder")
+        return list(dict.fromkeys(folders))
+
+    def _bubblewrap(self, places: dict[str, str]) -> list[str]:
+        """Return bwrap's command; `places` says where each host folder can be bound from."""
+        uid = str(_GUEST_UID)
+        command = ["bwrap", "--unshare-all", "--new-session", "--hostname", "desk", "--clearenv"]
+        command += ["--uid", uid, "--gid", uid, "--info-fd", "8"]
+        command += ["--ro-bind", "/usr", "/usr"]
+        for name in ("lib", "lib32", "lib64", "libx32", "bin", "sbin"):
+            if Path("/", name).is_symlink():
+                command += ["--symlink", os.readlink(f"/{name}"), f"/{name}"]
+            elif Path("/", name).is_dir():
+                command += ["--ro-bind", f"/{name}", f"/{name}"]
+        for name in _ETC:
+            command += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+        etc = places[str(self.folder / "etc")]
+        for name in ("passwd", "group", "hosts", "machine-id"):
+            command += ["--ro-bind", f"{etc}/{name}", f"/etc/{name}"]
+        command += ["--proc", "/proc", "--dev", "/dev"]
+        command += ["--size", str(_TMP_MB << 20), "--perms", "1777", "--tmpfs", "/tmp"]
+        command += ["--perms", "1777", "--dir", "/tmp/.X11-unix", "--size", "1048576"]
+        command += ["--tmpfs", "/run", "--perms", "0700", "--dir", f"/run/user/{uid}"]
+        command += ["--tmpfs", "/var/lib/xkb", "--dir", "/var/tmp"]
+        command += ["--ro-bind-try", "/var/cache/fontconfig", "/var/cache/fontconfig"]
+        # The home lives in the sandbox's own memory: it can't fill the host's disk, and goes with it.
+        command += ["--size", str(_HOME_MB << 20), "--perms", "0700", "--tmpfs", GUEST_HOME]
+        for folder in python_folders():
+            command += ["--ro-bind", places[str(folder)], str(folder)]
+        code = {str(f): f"{_GUEST_CODE}/{n}" for n, f in enumerate(module_folders())}
+        for source, target in code.items():
+            command += ["--ro-bind", places[source], target]
+        for target, shared in self.spec.shared.items():
+            command += ["--ro-bind", places[str(shared)], target]
+        command += ["--bind", places[str(self.folder / "run")], GUEST_RUN, "--chdir", GUEST_HOME]
+        for name, value in self._environment(code).items():
+            command += ["--setenv", name, value]
+        return [*command, "--", *self._boot()]
+
+    def _environment(self, code: dict[str, str]) -> dict[str, str]:
+        guest = code[str(_folder_of("guest"))]
+        return {
+            "PATH": f"{guest}/guest/bin:/usr/local/bin:/usr/bin:/bin",
+            "PYTHONPATH": ":".join(code.values()),
+            "HOME": GUEST_HOME,
+            "USER": "user",
+            "SHELL": "/bin/bash",
+            "LANG": "C.UTF-8",
+            "XDG_RUNTIME_DIR": f"/run/user/{_GUEST_UID}",
+            "NO_AT_BRIDGE": "1",  # no accessibility bus: GTK programs start faster without it
+            "GSETTINGS_BACKEND": "memory",
+        }
+
+    def _boot(self) -> list[str]:
+        size = f"{self.spec.width}x{self.spec.height}"
+        return [
+            *("dbus-run-session", "--", _python(), "-m", "guest.boot", "--run", GUEST_RUN),
+            *("--geometry", size, "--boot-id", self.boot_id),
+        ]
+
+
+def _python() -> str:
+    """Return the real interpreter behind the virtualenv; it is bound at the same path inside."""
+    return os.path.realpath(sys.executable)
+
+
+def python_folders() -> list[Path]:
+    """Return the folders of the interpreter; none if it is the system's, under /usr."""
+    prefix = Path(sys.base_prefix).resolve()
+    return [] if prefix.is_relative_to("/usr") else [prefix]
+
+
+def module_folders() -> list[Path]:
+    """Return the import folders that the guest needs, each once."""
+    return list(dict.fromkeys(_folder_of(name) for name in _MODULES))
+
+
+def _folder_of(module: str) -> Path:
+    spec = importlib.util.find_spec(module)
+    if spec is None or spec.origin is None:
+        raise ProvisionFailed(f"the Python module {module} is missing: install tandem[guest]")
+    origin = Path(spec.origin).resolve()
+    return origin.parent.parent if origin.name == "__init__.py" else origin.parent

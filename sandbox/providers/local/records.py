@@ -1,0 +1,65 @@
+"""What the local provider keeps of a sandbox on disk, so that another process can find it again."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from sandbox.provider import Handle
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A sandbox that runs or was being started; `handle.pid` is 0 until it has a first process."""
+
+    handle: Handle
+    limits: str
+    groups: tuple[str, ...]
+
+
+def save(folder: Path, record: Record) -> None:
+    """Write the record whole or not at all; it holds the screen's password, so 0600."""
+    part = folder / "record.part"
+    part.touch(mode=0o600)
+    part.write_text(json.dumps(asdict(record)))
+    part.replace(folder / "record.json")
+
+
+def load(folder: Path) -> Record | None:
+    """Return the record of a sandbox; None if there is no such sandbox."""
+    try:
+        record = json.loads((folder / "record.json").read_text())
+    except FileNotFoundError:
+        return None
+    return Record(
+        handle=Handle(**record["handle"]),
+        limits=record["limits"],
+        groups=tuple(record["groups"]),
+    )
+
+
+def runs(pid: int, boot_id: str) -> bool:
+    """Whether process `pid` belongs to the start `boot_id`: it is on bwrap's command line.
+
+    A pid alone may be somebody else's by now. A dead process has no command line.
+    """
+    if pid <= 0 or not boot_id:
+        return False
+    try:
+        return boot_id.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def uids_in_use() -> set[int]:
+    """Return the users that some process of this host runs as."""
+    uids = set()
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit():
+            try:
+                uids.add(entry.stat().st_uid)
+            except FileNotFoundError:  # it ended in between
+                continue
+    return uids
