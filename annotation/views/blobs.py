@@ -6,16 +6,14 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
-from annotation import access
+from annotation import access, pictures
 
 
 @login_required
 @require_GET
 def picture(request: HttpRequest, sha: str) -> HttpResponse:
     """Serve one screenshot; a hash never changes its picture, so it is cached for ever."""
-    from annotation import pictures
-
-    response = HttpResponse(pictures.read(access.blob_for(request.user, sha)))
+    response = HttpResponse(pictures.get(access.blob_for(request.user, sha)))
     response["Content-Type"] = "image/png"
     response["Cache-Control"] = "private, max-age=31536000, immutable"
     return response

@@ -1,0 +1,83 @@
+// The desktop's frame: its picture, who drives, where keys go, how long it is held, what covers it.
+
+import { openDesktop } from "./desktop.js";
+import { pixel } from "./overlay.js";
+
+const $ = (id) => document.getElementById(id);
+const CLOSED = {
+  preparing: "Preparing a computer …",
+  expired: "The computer was given back.",
+  broken: "The computer broke.",
+  ended: "The session is over.",
+  ending: "Checking the result …",
+};
+
+export function desk(root, { paint }) {
+  const stage = $("stage");
+  const element = $("desktop");
+  const curtain = $("curtain");
+  let desktop = null;
+  let driver = "";
+  stage.style.setProperty("--w", root.dataset.width);
+  stage.style.setProperty("--h", root.dataset.height);
+
+  stage.addEventListener("pointermove", (event) => {
+    const place = pixel($("overlay"), event);
+    $("pointer").textContent = place ? `${place[0]}, ${place[1]}` : "";
+  }, { capture: true });
+  stage.addEventListener("pointerleave", () => ($("pointer").textContent = ""));
+
+  const mode = () => {
+    const inside = driver === "human" && element.contains(document.activeElement);
+    $("focus-mode").textContent = inside ? "keys → desktop · Ctrl+Alt+T hands back" : "keys → page";
+    $("focus-mode").classList.toggle("human", inside);
+  };
+  document.addEventListener("focusin", mode);
+  document.addEventListener("focusout", () => setTimeout(mode));
+
+  setInterval(() => {
+    const left = Math.max(0, Math.round(Number(root.dataset.expires) - Date.now() / 1000));
+    $("lease").textContent = desktop ? `held ${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")}` : "";
+    $("lease").classList.toggle("soon", left < 60);
+  }, 1000);
+
+  function open() {
+    const csrf = JSON.parse(document.body.getAttribute("hx-headers"))["x-csrftoken"];
+    desktop = openDesktop(element, {
+      ticketUrl: root.dataset.ticket,
+      csrf,
+      mode: driver === "human" ? "control" : "view",
+      onState: (state) => {
+        $("connection").dataset.state = state;
+        $("connection").textContent = state;
+        paint();
+      },
+      onPointer: () => {},
+    });
+  }
+
+  return {
+    /** Show what the session's phase and controller say. */
+    follow({ phase, controller }) {
+      curtain.hidden = !(phase in CLOSED);
+      curtain.textContent = CLOSED[phase] ?? "";
+      if (phase in CLOSED) {
+        desktop?.close();
+        desktop = null;
+      } else if (!desktop) {
+        driver = controller;
+        open();
+      }
+      if (controller !== driver) {
+        driver = controller;
+        desktop?.setMode(driver === "human" ? "control" : "view");
+      }
+      stage.dataset.controller = controller;
+      const label = phase in CLOSED ? phase : controller === "human" ? "you drive" : "agent drives";
+      $("controller").textContent = label;
+      $("controller").className = `badge ${controller}`;
+      mode();
+    },
+    focus: () => desktop?.focus(),
+  };
+}

@@ -1,0 +1,40 @@
+// What is being typed, kept on the server: saved half a second after the last key, and when the
+// page goes away. A refused save (409) is kept by the server too; the page keeps the text as well.
+
+import { post } from "./api.js";
+
+const DELAY = 500;
+
+export function drafts({ url, fence, collect, indicator }) {
+  let timer = null;
+  let saved = "";
+
+  async function save(keepalive = false) {
+    clearTimeout(timer);
+    timer = null;
+    const draft = collect();
+    const text = JSON.stringify(draft);
+    if (text === saved) return;
+    const answer = await post(url, { fence: fence(), draft }, { keepalive });
+    if (answer.ok) saved = text;
+    indicator.textContent = answer.ok ? "saved" : answer.status === 409 ? "kept, but the session moved on" : "not saved yet";
+  }
+
+  addEventListener("pagehide", () => timer && save(true));
+  document.addEventListener("visibilitychange", () => document.hidden && timer && save(true));
+
+  return {
+    touch() {
+      indicator.textContent = "…";
+      clearTimeout(timer);
+      timer = setTimeout(save, DELAY);
+    },
+    /** Forget what was typed: it became a step. */
+    clear() {
+      indicator.textContent = "";
+      clearTimeout(timer);
+      timer = setTimeout(save, DELAY);
+    },
+    flush: () => (timer ? save() : Promise.resolve()),
+  };
+}

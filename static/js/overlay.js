@@ -1,0 +1,109 @@
+// Draws where actions aim, in pixels of the frame, over a live desktop or a screenshot.
+
+import { points } from "./commands.js";
+
+const NS = "http://www.w3.org/2000/svg";
+
+function shape(name, attributes, text) {
+  const node = document.createElementNS(NS, name);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  if (text !== undefined) node.textContent = text;
+  return node;
+}
+
+/**
+ * Replace what `svg` shows by `marks`: [{action, label, kind}].
+ * `kind` is the class ("c1"…"c5", "edit"); `chosen` among them is drawn strong.
+ */
+export function draw(svg, marks) {
+  svg.replaceChildren(arrowHead());
+  const taken = [];
+  for (const mark of marks) {
+    const group = shape("g", { class: `mark ${mark.kind}${mark.chosen ? " chosen" : ""}` });
+    const where = points(mark.action);
+    if (where.length) at(group, mark, where, spread(taken, where[0]));
+    else if (mark.action) aside(group, mark, svg, taken);
+    svg.append(group);
+  }
+}
+
+/** Candidates on one place get their numbers side by side. */
+function spread(taken, [x, y]) {
+  const same = taken.filter(([a, b]) => Math.hypot(a - x, b - y) < 12).length;
+  taken.push([x, y]);
+  return same;
+}
+
+function at(group, mark, where, shift) {
+  const [x, y] = where[0];
+  if (where.length > 1) {
+    group.append(shape("polyline", { points: where.map((p) => p.join(",")).join(" "), class: "path", "marker-end": "url(#head)" }));
+  }
+  group.append(shape("circle", { cx: x, cy: y, r: 15, class: "halo" }));
+  group.append(shape("circle", { cx: x, cy: y, r: 14, class: "ring" }));
+  group.append(shape("circle", { cx: x, cy: y, r: 2.2, class: "dot" }));
+  if (mark.action.count > 1) group.append(shape("circle", { cx: x, cy: y, r: 9, class: "ring thin" }));
+  if (mark.action.type === "scroll") {
+    const length = 34;
+    const [dx, dy] = [Math.sign(mark.action.dx || 0), Math.sign(mark.action.dy || 0)];
+    group.append(shape("line", { x1: x, y1: y, x2: x + dx * length, y2: y + dy * length, class: "path", "marker-end": "url(#head)" }));
+  }
+  badge(group, mark.label, x + 13 + shift * 26, y - 13);
+}
+
+/** An action without a place (type, hotkey, wait …) is written at the lower edge. */
+function aside(group, mark, svg, taken) {
+  const height = svg.viewBox.baseVal.height;
+  const row = taken.filter(([x]) => x < 0).length;
+  taken.push([-1000 - row * 100, 0]);
+  const y = height - 22 - row * 30;
+  badge(group, mark.label, 24, y);
+  const text = mark.text.length > 60 ? `${mark.text.slice(0, 59)}…` : mark.text;
+  group.append(shape("text", { x: 44, y: y + 5, class: "words" }, text));
+}
+
+function badge(group, label, x, y) {
+  if (!label) return;
+  group.append(shape("circle", { cx: x, cy: y, r: 11, class: "badge-fill" }));
+  group.append(shape("text", { x, y: y + 4.5, class: "badge-text" }, label));
+}
+
+function arrowHead() {
+  const defs = shape("defs", {});
+  const head = shape("marker", { id: "head", viewBox: "0 0 10 10", refX: 8, refY: 5, markerWidth: 5, markerHeight: 5, orient: "auto-start-reverse" });
+  head.append(shape("path", { d: "M0 0 10 5 0 10z", fill: "context-stroke" }));
+  defs.append(head);
+  return defs;
+}
+
+/** Return the pixel of the frame under a pointer event, or null outside. */
+export function pixel(svg, event) {
+  const box = svg.getBoundingClientRect();
+  const { width, height } = svg.viewBox.baseVal;
+  const x = Math.floor(((event.clientX - box.left) * width) / box.width);
+  const y = Math.floor(((event.clientY - box.top) * height) / box.height);
+  return x >= 0 && y >= 0 && x < width && y < height ? [x, y] : null;
+}
+
+/** Let the person pick a place (or a line, by dragging) until `stop()` is called. */
+export function picker(svg, onPick) {
+  let from = null;
+  const down = (event) => {
+    from = pixel(svg, event);
+    svg.setPointerCapture(event.pointerId);
+    event.preventDefault();
+  };
+  const up = (event) => {
+    const to = pixel(svg, event);
+    if (from && to) onPick(Math.hypot(from[0] - to[0], from[1] - to[1]) > 8 ? [from, to] : [to]);
+    from = null;
+  };
+  svg.classList.add("picking");
+  svg.addEventListener("pointerdown", down);
+  svg.addEventListener("pointerup", up);
+  return () => {
+    svg.classList.remove("picking");
+    svg.removeEventListener("pointerdown", down);
+    svg.removeEventListener("pointerup", up);
+  };
+}

@@ -1,0 +1,276 @@
+// The workbench: reads the panel, turns keys into verbs, and keeps desktop, overlay and editor in
+// step. The desktop's element is never swapped.
+
+import { activity } from "./activity.js";
+import { post, readJson, toast } from "./api.js";
+import { points, withPlace } from "./commands.js";
+import { desk } from "./desk.js";
+import { drafts } from "./drafts.js";
+import { editor } from "./editor.js";
+import { hints } from "./hints.js";
+import { bindDialogs, bindKeys, openDialog } from "./keys.js";
+import { draw, picker } from "./overlay.js";
+import { thoughts } from "./thoughts.js";
+
+const $ = (id) => document.getElementById(id);
+const root = $("workbench");
+const base = root.dataset.base;
+const panel = $("panel");
+const overlay = $("overlay");
+const now = { fence: Number(root.dataset.fence), phase: "", point: "", seen: "", controller: "agent", version: "", proposals: [] };
+let inFlight = 0;
+let stopPicking = null;
+let askWhy = false; // after a takeover: go to the first missing thought once it is shown
+let acceptedAt = null; // performance.now() of the last decision, until its proposals are shown
+
+const time = activity();
+const edit = editor({ onChange: () => { paint(); keep.touch(); } });
+const keep = drafts({
+  url: `${base}draft/`,
+  fence: () => now.fence,
+  indicator: $("saved"),
+  collect: () => ({ point: now.point, rank: edit.rank(), dirty: edit.dirty(), ...edit.value(), hint: $("hint").value, thoughts: why.typed() }),
+});
+const why = thoughts({
+  container: $("thoughts"), url: `${base}thought/`, fence: () => now.fence, onTyped: () => keep.touch(), onSaved: refresh,
+});
+const screen = desk(root, { paint });
+
+// -- the panel -------------------------------------------------------------------------------------
+
+function refresh() {
+  window.htmx.trigger(panel, "tandem:refresh");
+}
+
+panel.addEventListener("htmx:configRequest", (event) => (event.detail.parameters.seen = now.version));
+panel.addEventListener("htmx:afterSwap", read);
+
+function read() {
+  const { version, phase, point, seen, controller, fence, waited } = $("state").dataset;
+  const begun = point !== now.point && now.point !== "";
+  const arrived = phase === "ready" && (point !== now.point || now.phase !== "ready");
+  Object.assign(now, { version, phase, point, seen, controller, proposals: readJson("proposals", []) });
+  panel.setAttribute("aria-busy", "false");
+  if (begun && !inFlight && !edit.dirty()) edit.reset();
+  if (arrived) arrive();
+  else mark();
+  why.show(readJson("missing", []), saved.thoughts);
+  if (askWhy && !$("thoughts").hidden) { askWhy = false; why.focus(); }
+  screen.follow(now);
+  $("editor").inert = ["human", "preparing", "expired", "broken", "ended", "ending"].includes(phase);
+  $("control-button").firstChild.textContent = controller === "human" ? "Hand back " : "Take over ";
+  $("steps").lastElementChild.scrollIntoView({ inline: "end", block: "nearest" });
+  elapsed.start = performance.now() - 1000 * Number(waited);
+  if (Number(fence) !== now.fence && !inFlight) lost("This session was taken up in another window.");
+}
+
+/** Proposals are there: choose the first usable one, unless something is being typed. */
+function arrive() {
+  if (!edit.dirty()) choose(now.proposals.find((p) => p.action)?.rank ?? null);
+  else mark();
+  if (acceptedAt === null) return;
+  const from = acceptedAt;
+  acceptedAt = null;
+  requestAnimationFrame(() => requestAnimationFrame(() => {
+    const { duration } = performance.measure("accept-to-proposal", { start: from });
+    root.dataset.acceptToProposalMs = duration.toFixed(1);
+    root.dataset.modelMs = $("state").dataset.modelMs;
+  }));
+}
+
+function choose(rank) {
+  const proposal = now.proposals.find((p) => p.rank === rank && p.action);
+  edit.load(proposal ?? null);
+  mark();
+}
+
+function mark() {
+  for (const card of panel.querySelectorAll(".candidate")) {
+    const chosen = Number(card.dataset.rank) === edit.rank();
+    card.classList.toggle("chosen", chosen);
+    card.querySelector(".choose").setAttribute("aria-pressed", String(chosen));
+  }
+  paint();
+}
+
+function paint() {
+  const marks = now.phase !== "ready" ? [] : now.proposals.filter((p) => p.action).map((p) => ({
+    action: p.action, text: p.command, label: String(p.rank), kind: `c${p.rank}`, chosen: p.rank === edit.rank() && !edit.edited().command,
+  }));
+  const action = edit.edited().command && now.controller === "agent" ? edit.action() : null;
+  if (action) marks.push({ action, text: edit.value().command, label: "✎", kind: "edit" });
+  marks.sort((a, b) => Number(Boolean(a.chosen)) - Number(Boolean(b.chosen)));
+  draw(overlay, marks);
+}
+
+const elapsed = { start: performance.now() };
+setInterval(() => {
+  const shown = panel.querySelector("[data-elapsed]");
+  if (shown) shown.textContent = `${Math.round((performance.now() - elapsed.start) / 1000)} s`;
+}, 1000);
+
+// -- verbs -----------------------------------------------------------------------------------------
+
+async function verb(name, body = {}) {
+  inFlight += 1;
+  const answer = await post(`${base}${name}/`, { fence: now.fence, ...body });
+  inFlight -= 1;
+  if (answer.fence) now.fence = answer.fence;
+  if (answer.ok) $("notice").hidden = true;
+  else if (answer.error === "StaleFence") lost(answer.message);
+  return answer;
+}
+
+async function decide({ rank = edit.rank(), typed = edit.dirty() } = {}) {
+  if (inFlight || !now.point || !["ready", "failed", "waiting", "idle"].includes(now.phase)) return;
+  const proposal = now.proposals.find((p) => p.rank === rank);
+  if (!typed && !proposal?.action) return edit.focus("command");
+  if (typed && !edit.validate()) return edit.focus("command");
+  const action = typed ? edit.action() : proposal.action;
+  if (["finish", "fail"].includes(action.type) && !(await confirmed(typed ? edit.value().command : proposal.command))) return;
+  const body = { decision_point: Number(now.point), proposal_rank: rank, seen: now.seen, active_ms: time.take() };
+  if (typed) Object.assign(body, edit.value());
+  acceptedAt = performance.now();
+  performance.mark("accept");
+  panel.setAttribute("aria-busy", "true");
+  draw(overlay, [{ action, text: "", label: "…", kind: proposal ? `c${rank}` : "edit", chosen: true }].filter((m) => points(m.action).length));
+  const answer = await verb("decide", body);
+  if (answer.ok) {
+    edit.reset();
+    keep.clear();
+    return refresh();
+  }
+  time.give(body.active_ms);
+  acceptedAt = null;
+  panel.setAttribute("aria-busy", "false");
+  if (answer.status === 400) edit.fail(answer.message);
+  else if (answer.error !== "StaleFence") notice(answer.message);
+  paint();
+  refresh();
+}
+
+async function ask() {
+  const answer = await verb("propose", { hint: $("hint").value.trim() });
+  if (!answer.ok) return notice(answer.message);
+  $("hint").value = "";
+  $("hint").blur();
+  refresh();
+}
+
+async function control() {
+  if (inFlight) return;
+  const back = now.controller === "human";
+  const answer = await verb(back ? "hand-back" : "take-over");
+  if (!answer.ok) return notice(answer.message);
+  now.controller = answer.controller;
+  screen.follow({ ...now, phase: back ? "waiting" : "human" });
+  if (back) {
+    const n = answer.steps.length;
+    toast(n ? `${n} step${n > 1 ? "s" : ""} by hand: say why.` : "You did nothing on the desktop.");
+    askWhy = n > 0;
+  } else screen.focus();
+  refresh();
+}
+
+function confirmed(text) {
+  $("confirm-what").textContent = text;
+  openDialog("confirm-dialog");
+  const dialog = $("confirm-dialog");
+  return new Promise((resolve) => {
+    let yes = false;
+    dialog.querySelector("form").onsubmit = (event) => { event.preventDefault(); yes = true; dialog.close(); };
+    dialog.addEventListener("close", () => resolve(yes), { once: true });
+  });
+}
+
+function notice(text, level = "warn") {
+  const box = $("notice");
+  box.className = `notice ${level}`;
+  box.textContent = text;
+  box.hidden = false;
+}
+
+function lost(text) {
+  acceptedAt = null;
+  clearInterval(beat);
+  notice(`${text} What you typed is kept.`, "bad");
+  const link = Object.assign(document.createElement("a"), { href: base, textContent: " Open it here again", className: "nowrap" });
+  $("notice").append(link);
+}
+
+// -- keys, buttons, dialogs --------------------------------------------------------------------------
+
+function pick() {
+  stopPicking = stopPicking ? stopPicking() : picker(overlay, (places) => {
+    edit.setCommand(places.length > 1 ? `drag(${places.flat().join(", ")})` : withPlace(edit.value().command, places[0]));
+    pick();
+  });
+  $("pick").setAttribute("aria-pressed", String(Boolean(stopPicking)));
+}
+
+function step(by) {
+  const ranks = now.proposals.filter((p) => p.action).map((p) => p.rank);
+  if (ranks.length) choose(ranks[(ranks.indexOf(edit.rank()) + by + ranks.length) % ranks.length]);
+}
+
+function number(rank, now_) {
+  if (now.phase !== "ready" || !now.proposals.some((p) => p.rank === rank && p.action)) return;
+  if (now_ || (rank === edit.rank() && !edit.dirty())) decide({ rank, typed: now_ ? false : edit.dirty() });
+  else choose(rank);
+}
+
+const acts = { control, ask, own: () => { edit.load(null); mark(); edit.focus("command"); } };
+bindDialogs();
+bindKeys({
+  digit: number, Enter: () => decide(), j: () => step(1), k: () => step(-1),
+  e: () => edit.focus("thought"), a: () => edit.focus("command"), p: () => now.controller === "agent" && pick(), o: acts.own,
+  r: () => $("hint").focus(), t: () => now.controller === "agent" && control(), "Ctrl+Alt+t": control, Escape: () => stopPicking && pick(),
+  f: () => openDialog("finish-dialog"), i: () => openDialog("infeasible-dialog"), b: () => openDialog("report-dialog"),
+  s: () => openDialog("skip-dialog"), "?": () => openDialog("help-dialog"),
+}, { within: $("desktop") });
+
+document.addEventListener("click", (event) => {
+  const { choose: rank, accept, act } = event.target.closest("[data-choose], [data-accept], [data-act]")?.dataset ?? {};
+  if (rank) choose(Number(rank));
+  else if (accept) decide({ rank: Number(accept), typed: Number(accept) === edit.rank() && edit.dirty() });
+  else if (act) acts[act]();
+});
+$("pick").addEventListener("click", pick);
+$("editor").addEventListener("submit", (event) => { event.preventDefault(); document.activeElement.blur(); decide(); });
+$("ask").addEventListener("submit", (event) => { event.preventDefault(); ask(); });
+$("hint").addEventListener("input", () => keep.touch());
+root.addEventListener("keydown", (event) => {
+  if (event.key === "Escape") event.target.closest("input, textarea")?.blur();
+  if (event.key === "Enter" && event.ctrlKey && event.target.id === "thought") decide();
+});
+document.addEventListener("submit", async (event) => {
+  const form = event.target.closest("[data-verb]");
+  if (!form) return;
+  event.preventDefault();
+  const answer = await verb(form.dataset.verb, { outcome: form.dataset.outcome, ...Object.fromEntries(new FormData(form)) });
+  if (answer.ok) return location.assign(answer.next);
+  form.querySelector(".error").textContent = answer.message;
+  if (answer.error === "MissingThoughts") { form.closest("dialog").close(); notice(answer.message); why.focus(); }
+});
+
+// -- life --------------------------------------------------------------------------------------------
+
+async function heartbeat() {
+  if (["ended", "expired", "broken"].includes(now.phase)) return;
+  const answer = await verb("heartbeat");
+  if (answer.ok) root.dataset.expires = answer.expires_at;
+}
+const beat = setInterval(heartbeat, 15_000);
+
+const saved = readJson("draft", {});
+read();
+if (saved.dirty && (saved.command || saved.thought)) {
+  if (saved.point === now.point && saved.rank) choose(saved.rank);
+  else edit.load(null);
+  edit.restore(saved);
+  mark();
+  toast("What you typed before is back.");
+}
+$("hint").value = saved.hint ?? "";
+$("saved").textContent = "";
+hints(`/ws/session/${root.dataset.session}/`, refresh, (open) => (root.dataset.hints = open ? "open" : "closed"));
