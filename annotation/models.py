@@ -48,6 +48,18 @@ class Skip(models.Model):
         constraints = [models.UniqueConstraint(fields=["task", "user"], name="skip_once")]
 
 
+class Pseudonym(models.Model):
+    """The random name under which a person's work leaves the platform."""
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="pseudonym"
+    )
+    name = models.CharField(max_length=32, unique=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class Session(models.Model):
     """One attempt at a Task on one Sandbox.
 
@@ -91,7 +103,10 @@ class Session(models.Model):
     fence = models.PositiveIntegerField(default=1)
     heartbeat_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField()
-    stage = models.CharField(max_length=64, blank=True)  # what preparing is doing, for the page
+    stage = models.CharField(max_length=100, blank=True)  # what preparing is doing, for the page
+    # A worker's last sign of life while it prepares or verifies; None: nobody is at it.
+    worker_at = models.DateTimeField(null=True)
+    preparations = models.PositiveSmallIntegerField(default=0)  # computers asked for so far
     error = models.TextField(blank=True)
     outcome = models.CharField(max_length=16, blank=True)  # trajectory.Outcome
     report = models.TextField(blank=True)  # why infeasible, or what was wrong with the task
@@ -134,7 +149,7 @@ class DecisionPoint(models.Model):
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="decision_points")
     index = models.PositiveIntegerField()  # number of the step that it leads to
     observation = models.JSONField(null=True)  # trajectory.Observation
-    screenshot = models.CharField(max_length=64, blank=True)
+    screenshot = models.CharField(max_length=64, blank=True, db_index=True)
     status = models.CharField(max_length=16, choices=Status, default=Status.REQUESTED)
     hint = models.CharField(max_length=500, blank=True)  # what the annotator told the policy
     error = models.TextField(blank=True)
@@ -187,7 +202,7 @@ class Step(models.Model):
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="steps")
     index = models.PositiveIntegerField()
     observation = models.JSONField()
-    screenshot = models.CharField(max_length=64)
+    screenshot = models.CharField(max_length=64, db_index=True)
     thought = models.TextField(blank=True)
     action = models.JSONField()
     actor = models.CharField(max_length=8)  # trajectory.Actor

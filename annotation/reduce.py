@@ -36,7 +36,13 @@ SCROLL_GAP_S = 1.0
 TYPING_GAP_S = 2.0
 PATH_POINTS = 200
 
-BUTTONS: dict[int, Button] = {0: "left", 1: "middle", 2: "right", 7: "back", 8: "forward"}
+BUTTONS: dict[int, Button] = {
+    0: "left",
+    1: "middle",
+    2: "right",
+    7: "back",
+    8: "forward",
+}
 WHEEL = {3: (0, -1), 4: (0, 1), 5: (-1, 0), 6: (1, 0)}  # bit of the mask -> (dx, dy)
 
 
@@ -44,7 +50,7 @@ WHEEL = {3: (0, -1), 4: (0, 1), 5: (-1, 0), 6: (1, 0)}  # bit of the mask -> (dx
 class Event:
     """One raw input: a pointer with its whole button mask, or a key going down or up.
 
-    `at` in seconds; `frame` and `observation` are what was on the screen before it, where known.
+    `at` in seconds; `observation` is what was on the screen before it, where a picture was taken.
     """
 
     seq: int
@@ -54,7 +60,6 @@ class Event:
     buttons: int | None = None
     keysym: int | None = None
     down: bool | None = None
-    frame: str = ""
     observation: dict[str, Any] | None = None
 
 
@@ -65,7 +70,6 @@ class HandStep:
     action: Action
     at: float
     ended_at: float
-    frame: str
     observation: dict[str, Any] | None
 
 
@@ -83,7 +87,9 @@ def reduce(events: Sequence[Event]) -> Reduction:
     for event in sorted(events, key=lambda e: e.seq):
         hand.take(event)
     hand.close()
-    steps = sorted(hand.steps, key=lambda step: step.at)  # a press may enclose what others did
+    steps = sorted(
+        hand.steps, key=lambda step: step.at
+    )  # a press may enclose what others did
     return Reduction(tuple(steps), tuple(hand.dropped))
 
 
@@ -103,16 +109,20 @@ class _Hand:
     mask: int = 0
     last: Event | None = None
     pressed: dict[int, _Press] = field(default_factory=dict)
-    held: dict[str, Event] = field(default_factory=dict)  # modifiers that are down, in order
-    used: set[str] = field(default_factory=set)  # of those, the ones that took part in something
+    held: dict[str, Event] = field(
+        default_factory=dict
+    )  # modifiers that are down, in order
+    used: set[str] = field(
+        default_factory=set
+    )  # of those, the ones that took part in something
     typed: str = ""
     typed_from: Event | None = None
     typed_at: float = 0.0
     clicked_at: float = 0.0  # when the newest click was pressed
 
     def take(self, event: Event) -> None:
-        if not event.frame and self.last is not None:
-            event = replace(event, frame=self.last.frame, observation=self.last.observation)
+        if event.observation is None and self.last is not None:
+            event = replace(event, observation=self.last.observation)
         if event.keysym is not None:
             self._key(event, event.keysym)
         else:
@@ -185,7 +195,8 @@ class _Hand:
             if (
                 event.at - before.ended_at < SCROLL_GAP_S
                 and math.dist((turn.x, turn.y), place) <= DRAG_PX
-                and turn.dx * dx + turn.dy * dy > 0  # the same axis in the same direction
+                and turn.dx * dx + turn.dy * dy
+                > 0  # the same axis in the same direction
             ):
                 more = replace(turn, dx=turn.dx + dx, dy=turn.dy + dy)
                 self.steps[-1] = replace(before, action=more, ended_at=event.at)
@@ -216,7 +227,9 @@ class _Hand:
             key = name or ("space" if text == " " else str(text).lower())
             self._add(Hotkey((*self._use_modifiers(), key)), event, event.at)
         else:
-            self.dropped.append(f"key {keysym:#x} at {event.at:.3f} s has no canonical name")
+            self.dropped.append(
+                f"key {keysym:#x} at {event.at:.3f} s has no canonical name"
+            )
 
     def _modifier(self, name: str, event: Event) -> None:
         if event.down:
@@ -251,7 +264,7 @@ class _Hand:
     def _add(self, action: Action, event: Event, ended_at: float) -> None:
         if isinstance(action, Click):
             self.clicked_at = event.at
-        self.steps.append(HandStep(action, event.at, ended_at, event.frame, event.observation))
+        self.steps.append(HandStep(action, event.at, ended_at, event.observation))
 
     def _add_with_keys(
         self, action: Action, event: Event, ended_at: float, modifiers: tuple[str, ...]

@@ -20,10 +20,9 @@ class Hand:
 
     def _put(self, **values: object) -> None:
         self.seq += 1
-        frame = f"frame-{self.seq}"
-        observation = {"screenshot": frame, "width": 1280, "height": 720}
+        observation = {"screenshot": f"frame-{self.seq}", "width": 1280, "height": 720}
         self.events.append(
-            Event(seq=self.seq, at=self.at, frame=frame, observation=observation, **values)
+            Event(seq=self.seq, at=self.at, observation=observation, **values)
         )
 
     def wait(self, seconds: float) -> Hand:

@@ -6,7 +6,17 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from trajectory import Action, Click, Drag, Hotkey, KeyDown, KeyUp, LongPress, Scroll, Type
+from trajectory import (
+    Action,
+    Click,
+    Drag,
+    Hotkey,
+    KeyDown,
+    KeyUp,
+    LongPress,
+    Scroll,
+    Type,
+)
 
 from annotation.reduce import Event, reduce
 
@@ -17,10 +27,23 @@ def actions(hand: Any) -> list[Action]:
     return [step.action for step in reduction.steps]
 
 
-def test_a_session_of_known_actions_gives_as_many_steps_with_exact_coordinates(hand: Any) -> None:
-    work = hand().click(640, 360).wait(1).click(12, 700, bit=2).wait(1).type("Hello, Wörld 日本")
-    work.tap(hand.ENTER).wait(1).chord(hand.CTRL, ord("s")).drag((10, 10), (50, 60), (200, 300))
-    work.move(400, 400).notch(4).notch(4).notch(4).wait(1).click(5, 5).wait(0.1).click(6, 6)
+def test_a_session_of_known_actions_gives_as_many_steps_with_exact_coordinates(
+    hand: Any,
+) -> None:
+    work = (
+        hand()
+        .click(640, 360)
+        .wait(1)
+        .click(12, 700, bit=2)
+        .wait(1)
+        .type("Hello, Wörld 日本")
+    )
+    work.tap(hand.ENTER).wait(1).chord(hand.CTRL, ord("s")).drag(
+        (10, 10), (50, 60), (200, 300)
+    )
+    work.move(400, 400).notch(4).notch(4).notch(4).wait(1).click(5, 5).wait(0.1).click(
+        6, 6
+    )
     assert actions(work) == [
         Click(640, 360),
         Click(12, 700, "right"),
@@ -36,25 +59,31 @@ def test_a_session_of_known_actions_gives_as_many_steps_with_exact_coordinates(h
 def test_every_step_carries_the_picture_from_before_its_first_press(hand: Any) -> None:
     work = hand().click(100, 100).wait(1).type("abc")
     first, second = reduce(work.events).steps
-    assert first.frame == "frame-2"  # the press, not the release
-    assert second.frame == "frame-4"
+    assert first.observation and second.observation
+    assert first.observation["screenshot"] == "frame-2"  # the press, not the release
     assert second.observation == {"screenshot": "frame-4", "width": 1280, "height": 720}
 
 
 def test_an_event_without_a_picture_takes_the_one_before(hand: Any) -> None:
     events = [
-        Event(seq=1, at=0.0, x=5, y=5, buttons=0, frame="a"),
+        Event(seq=1, at=0.0, x=5, y=5, buttons=0, observation={"screenshot": "a"}),
         Event(seq=2, at=0.1, x=5, y=5, buttons=1),
         Event(seq=3, at=0.2, x=5, y=5, buttons=0),
     ]
-    assert reduce(events).steps[0].frame == "a"
+    assert reduce(events).steps[0].observation == {"screenshot": "a"}
 
 
 def test_clicks_join_only_when_near_and_quick(hand: Any) -> None:
     assert actions(hand().click(5, 5).click(5, 5).click(6, 5)) == [Click(5, 5, count=3)]
-    assert actions(hand().click(5, 5).wait(0.5).click(5, 5)) == [Click(5, 5), Click(5, 5)]
+    assert actions(hand().click(5, 5).wait(0.5).click(5, 5)) == [
+        Click(5, 5),
+        Click(5, 5),
+    ]
     assert actions(hand().click(5, 5).click(9, 5)) == [Click(5, 5), Click(9, 5)]
-    assert actions(hand().click(5, 5).click(5, 5, bit=2)) == [Click(5, 5), Click(5, 5, "right")]
+    assert actions(hand().click(5, 5).click(5, 5, bit=2)) == [
+        Click(5, 5),
+        Click(5, 5, "right"),
+    ]
     assert len(actions(hand().click(5, 5).type("a").click(5, 5))) == 3
 
 
@@ -87,7 +116,16 @@ def test_scrolls_join_by_axis_direction_and_time(hand: Any) -> None:
 
 
 def test_typing_breaks_on_a_pause_a_click_a_hotkey_and_enter(hand: Any) -> None:
-    work = hand().type("ab").wait(2.1).type("cd").click(1, 1).type("e").tap(hand.ENTER).type("f")
+    work = (
+        hand()
+        .type("ab")
+        .wait(2.1)
+        .type("cd")
+        .click(1, 1)
+        .type("e")
+        .tap(hand.ENTER)
+        .type("f")
+    )
     assert actions(work) == [
         Type("ab"),
         Type("cd"),
@@ -99,7 +137,9 @@ def test_typing_breaks_on_a_pause_a_click_a_hotkey_and_enter(hand: Any) -> None:
 
 
 def test_a_typing_error_taken_back_is_not_in_the_text(hand: Any) -> None:
-    assert actions(hand().type("helo").tap(hand.BACKSPACE).type("lo")) == [Type("hello")]
+    assert actions(hand().type("helo").tap(hand.BACKSPACE).type("lo")) == [
+        Type("hello")
+    ]
     assert actions(hand().tap(hand.BACKSPACE)) == [Hotkey(("backspace",))]
 
 
@@ -128,12 +168,16 @@ def test_an_unknown_key_is_named(hand: Any) -> None:
 
 @given(
     st.lists(
-        st.tuples(st.integers(0, 1279), st.integers(0, 719), st.sampled_from([0, 1, 2])),
+        st.tuples(
+            st.integers(0, 1279), st.integers(0, 719), st.sampled_from([0, 1, 2])
+        ),
         max_size=30,
     )
 )
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_n_separate_clicks_are_n_steps(hand: Any, places: list[tuple[int, int, int]]) -> None:
+def test_n_separate_clicks_are_n_steps(
+    hand: Any, places: list[tuple[int, int, int]]
+) -> None:
     work = hand()
     for x, y, bit in places:
         work.click(x, y, bit=bit).wait(1)

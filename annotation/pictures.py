@@ -1,0 +1,52 @@
+"""Screenshots as blobs: stored once under the sha256 of their PNG bytes."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from functools import lru_cache
+from threading import Lock
+
+from blobs import BlobStore, open_store
+from blobs.store import sha256_of
+from django.conf import settings
+
+REMEMBERED = 64  # pictures, about 100 KB each: the guard looks at the newest again
+
+_recent: OrderedDict[str, bytes] = OrderedDict()
+_lock = Lock()
+
+
+@lru_cache(maxsize=1)
+def store() -> BlobStore:
+    """Return the store of STORAGE_URL."""
+    return open_store(settings.STORAGE_URL)
+
+
+def name(png: bytes) -> str:
+    """Return the sha256 under which a picture is or will be stored."""
+    return sha256_of(png)
+
+
+def put(png: bytes) -> str:
+    """Store a picture and return its sha256; storing it again is fine."""
+    sha = store().put(png)
+    _remember(sha, png)
+    return sha
+
+
+def read(sha: str) -> bytes:
+    """Return a picture's bytes; raises what the store raises if it has none of that name."""
+    with _lock:
+        png = _recent.get(sha)
+    if png is None:
+        png = store().get(sha)
+        _remember(sha, png)
+    return png
+
+
+def _remember(sha: str, png: bytes) -> None:
+    with _lock:
+        _recent[sha] = png
+        _recent.move_to_end(sha)
+        while len(_recent) > REMEMBERED:
+            _recent.popitem(last=False)
