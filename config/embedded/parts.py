@@ -1,0 +1,164 @@
+"""What `make run` consists of: each part's command, what it waits for, and how one sees that it is ready."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from config.embedded import checks
+from config.embedded.postgres import Postgres, reachable
+from config.embedded.s3 import ObjectStore
+from config.embedded.service import Account, Service, unprivileged
+from config.embedded.state import State
+from config.embedded.valkey import Valkey
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+DATABASE = "tandem"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One child of the supervisor.
+
+    `ready` gets the log of this start so far; a part that is `once` is ready when it has ended well.
+    One that is not `awaited` may still be starting when the address is printed.
+    """
+
+    name: str
+    command: list[str]
+    environment: dict[str, str]
+    ready: Callable[[str], bool]
+    needs: tuple[str, ...] = ()
+    prepare: Callable[[], None] = lambda: None
+    account: Account | None = None
+    stop_signal: signal.Signals = signal.SIGTERM
+    once: bool = False
+    awaited: bool = True
+    patience_s: float = 60
+    layer: int = 1  # stopped from the highest down
+
+
+@dataclass
+class Plan:
+    """All parts of a start, and where the product answers."""
+
+    parts: list[Part] = field(default_factory=list)
+    addresses: dict[str, str] = field(default_factory=dict)
+    url: str = ""
+
+
+def plan(state: State, environment: dict[str, str]) -> Plan:
+    """Return what to start; a service whose variable is set is somebody else's and left out."""
+    made = Plan()
+    secret, port = state.secret(), state.ports()
+    _services(made, state, environment, secret, port)
+    made.addresses["SECRET_KEY"] = secret["django"]
+    made.addresses["TANDEM_POLICY_TOKEN"] = secret["policy"]
+    if not environment.get("POLICY_URL"):
+        made.addresses["POLICY_URL"] = f"http://127.0.0.1:{port['policy']}"
+    # The environment wins over the embedded addresses, here as in config.env.
+    child = {
+        **made.addresses, **environment,
+        "TANDEM_STATE": str(state.root), "DJANGO_SETTINGS_MODULE": "config.settings",
+        "PYTHONUNBUFFERED": "1", "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false",
+        "PATH": f"{Path(sys.executable).parent}:{environment.get('PATH', os.defpath)}",
+    }  # fmt: skip
+    child.setdefault("TANDEM_MODEL_CACHE", str(state.root / "models"))
+    _processes(made, state, child, port)
+    return made
+
+
+def _services(
+    made: Plan, state: State, environment: dict[str, str],
+    secret: dict[str, str], port: dict[str, int],
+) -> None:  # fmt: skip
+    account = unprivileged()
+    if not environment.get("DATABASE_URL"):
+        postgres = Postgres(
+            state.root / "postgres", port["postgres"], secret["postgres"], account,
+            reachable(account, state.root / "binaries"),
+        )  # fmt: skip
+        made.addresses["DATABASE_URL"] = postgres.url(DATABASE)
+
+        def database(_: str) -> bool:
+            if not postgres.ready():
+                return False
+            postgres.make_database(DATABASE)
+            return True
+
+        made.parts.append(_service(postgres, account, database))
+    if not (environment.get("BROKER_URL") and environment.get("CHANNEL_LAYER_URL")):
+        valkey = Valkey(state.root / "valkey", port["valkey"], secret["valkey"], account)
+        made.addresses["BROKER_URL"] = valkey.url(0)
+        made.addresses["CHANNEL_LAYER_URL"] = valkey.url(1)
+        made.parts.append(_service(valkey, account, lambda _: valkey.ready()))
+    if not environment.get("STORAGE_URL"):
+        s3 = ObjectStore(
+            state.root / "s3", [port[f"s3-{index}"] for index in range(8)],
+            secret["s3-key"], secret["s3"], secret["signing"], account,
+        )  # fmt: skip
+        made.addresses["STORAGE_URL"] = s3.url()
+        made.parts.append(_service(s3, account, lambda _: s3.ready()))
+
+
+def _service(service: Service, account: Account, ready: Callable[[str], bool]) -> Part:
+    return Part(
+        service.name, service.command(), service.environment(), ready,
+        prepare=service.prepare, account=account, stop_signal=service.stop_signal, layer=0,
+    )  # fmt: skip
+
+
+def _processes(made: Plan, state: State, child: dict[str, str], port: dict[str, int]) -> None:
+    services = tuple(part.name for part in made.parts)
+
+    def add(name: str, *command: str, ready: Callable[[str], bool], **rest: Any) -> None:
+        environment = {**child, **rest.pop("extra", {})}
+        made.parts.append(Part(name, [sys.executable, *command], environment, ready, **rest))
+
+    if "POLICY_URL" in made.addresses:
+        url = made.addresses["POLICY_URL"]
+        add(
+            "policy", "-m", "agent.serving", "--port", str(port["policy"]),
+            "--state", str(state.root / "policy"),
+            ready=lambda _: _answers(f"{url}/health"),
+            awaited=False, patience_s=900,  # the first start converts the base model
+        )  # fmt: skip
+    add("setup", "manage.py", "demo", ready=lambda _: True, needs=services, once=True, patience_s=180)
+    host = child.get("TANDEM_BIND") or "127.0.0.1"
+    web = int(child.get("TANDEM_PORT") or 8000)
+    checks.web_port(host, web)
+    made.url = f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{web}"
+    add(
+        "web", "-m", "uvicorn", "config.asgi:application", "--host", host, "--port", str(web),
+        "--ws", "websockets-sansio", "--ws-per-message-deflate", "false",
+        "--no-access-log", "--timeout-graceful-shutdown", "2",
+        ready=lambda _: _answers(f"{made.url}/accounts/login/"),
+        needs=("setup",), extra={"DATABASE_POOL": child.get("DATABASE_POOL") or "8"},
+    )  # fmt: skip
+    add("sandbox", "manage.py", "sandbox_host", ready=bool, needs=("setup",), awaited=False)
+    for queue, threads in (("default", 2), ("agent", 4), ("training", 1)):
+        add(
+            f"worker-{queue}", "-m", "celery", "-A", "config", "worker", "-n", f"{queue}@%h",
+            "-Q", queue, "-P", "threads", "-c", str(threads), "-l", "INFO",
+            "--without-gossip", "--without-mingle", "--without-heartbeat",
+            ready=lambda log: " ready." in log, needs=("setup",),
+        )  # fmt: skip
+    add(
+        "beat", "-m", "celery", "-A", "config", "beat", "-l", "INFO", "--pidfile=",
+        "--schedule", str(state.private / "beat"),
+        ready=lambda log: "beat: Starting" in log, needs=("setup",),
+    )  # fmt: skip
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(url, timeout=2, trust_env=False).status_code == 200
+    except httpx.HTTPError:
+        return False

@@ -1,0 +1,119 @@
+"""The state folder: secrets, ports and addresses, made once; who holds it; the demo's passwords."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import random
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from config.embedded.service import StartFailed, port_taken
+
+# Below the ephemeral range, so that no outgoing connection sits on a port of ours at the next start.
+PORTS = range(15_000, 30_000)
+NAMES = ("postgres", "valkey", "policy", *(f"s3-{index}" for index in range(8)))
+
+
+@dataclass(frozen=True)
+class State:
+    """Paths below one root; `private` is 0700, its files 0600."""
+
+    root: Path
+
+    @property
+    def private(self) -> Path:
+        return self.root / "state"
+
+    @property
+    def logs(self) -> Path:
+        return self.root / "log"
+
+    def prepare(self) -> None:
+        """Make the folders; raise StartFailed if that is impossible."""
+        try:
+            for folder, mode in ((self.root, 0o755), (self.private, 0o700), (self.logs, 0o755)):
+                folder.mkdir(parents=True, exist_ok=True)
+                folder.chmod(mode)
+        except OSError as error:
+            raise StartFailed(
+                f"{error.filename}: {error.strerror}; set TANDEM_STATE to a folder of yours"
+            ) from error
+
+    def read(self, name: str) -> dict[str, Any]:
+        path = self.private / name
+        try:
+            return dict(json.loads(path.read_text()))
+        except FileNotFoundError:
+            return {}
+        except ValueError as error:
+            raise StartFailed(f"{path} is damaged ({error}): restore it, or `make reset`") from error
+
+    def write(self, name: str, content: dict[str, Any]) -> None:
+        """Replace a private file whole."""
+        partial = self.private / f".{name}.partial"
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            json.dump(content, file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(self.private / name)
+
+    def secret(self) -> dict[str, str]:
+        """Return the secrets, made on the first start."""
+        known = self.read("secrets.json")
+        wanted = ("postgres", "valkey", "s3-key", "s3", "signing", "policy", "django")
+        if any(name not in known for name in wanted):
+            for name in wanted:
+                known.setdefault(name, secrets.token_urlsafe(50 if name == "django" else 24))
+            self.write("secrets.json", known)
+        return known
+
+    def ports(self) -> dict[str, int]:
+        """Return a port per service: those of the last start, but for any that is taken now."""
+        known = self.read("ports.json")
+        for name in NAMES:
+            if name not in known or port_taken(known[name]):
+                known[name] = self._free(set(known.values()))
+        self.write("ports.json", known)
+        return known
+
+    @staticmethod
+    def _free(used: set[int]) -> int:
+        for port in random.sample(PORTS, 200):
+            if port not in used and not port_taken(port):
+                return port
+        raise StartFailed(f"no free port between {PORTS.start} and {PORTS.stop}")
+
+    def hold(self) -> IO[str]:
+        """Return the lock on this folder; raise StartFailed if a running supervisor has it."""
+        lock = (self.private / "supervisor").open("a+")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            lock.seek(0)
+            pid = lock.read().strip() or "unknown"
+            raise StartFailed(
+                f"Tandem runs already with {self.root} (process {pid}): `make stop` ends it"
+            ) from error
+        lock.seek(0)
+        lock.truncate()
+        lock.write(str(os.getpid()))
+        lock.flush()
+        return lock
+
+    def holder(self) -> int | None:
+        """Return the process id of the running supervisor, or None."""
+        try:
+            lock = (self.private / "supervisor").open("r+")
+        except FileNotFoundError:
+            return None
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                return int(lock.read().strip() or 0) or None
+        return None
