@@ -38,7 +38,9 @@ def json_verb(verb: Verb) -> Callable[..., HttpResponse]:
         except (BadInput, CommandError) as error:
             return refusal(400, type(error).__name__, str(error))
         except MissingThoughts as error:
-            return refusal(409, "MissingThoughts", str(error), steps=error.steps)
+            numbers = ", ".join(str(index + 1) for index in error.steps)  # people count from 1
+            message = f"Say why first: step {numbers} was done by hand and has no thought."
+            return refusal(409, "MissingThoughts", message, steps=error.steps)
         except Refused as error:
             return refusal(409, type(error).__name__, str(error))
 

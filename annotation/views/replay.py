@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from annotation import steps
-from annotation.models import Session, Step
+from annotation.models import Session, Step, StepReview
 
 
 def replay(request: HttpRequest, session: Session) -> HttpResponse:
@@ -28,6 +28,8 @@ def replay_context(session: Session) -> dict[str, Any]:
         .order_by("index")
     )
     return {
+        "action_records": {step.index: step.action for step in rows},
+        "mark_choices": StepReview.Mark.choices,
         "session": session,
         "task": session.task,
         "steps": rows,

@@ -53,7 +53,7 @@ def panel_context(session: Session) -> dict[str, Any]:
     parts = (
         phase, session.status, session.stage, session.fence, session.controller, len(done),
         done[-1].state if done else "", point.pk if point else "", point.status if point else "",
-        point.attempts if point else "", *(step.index for step in missing),
+        point.attempts if point else "", session.lease_id, *(step.index for step in missing),
     )  # fmt: skip
     proposals = list(point.proposals.all()) if point and phase == "ready" else []
     return {
@@ -90,6 +90,8 @@ def phase_of(session: Session, point: DecisionPoint | None, last: Step | None) -
             Session.Status.EXPIRED: "expired",
             Session.Status.FAILED: "broken",
         }.get(Session.Status(session.status), "ended")
+    if session.outcome:
+        return "ending"
     if session.controller == Session.Controller.HUMAN:
         return "human"
     if last is not None and last.state == Step.State.CHOSEN:

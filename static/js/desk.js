@@ -18,6 +18,7 @@ export function desk(root, { paint }) {
   const curtain = $("curtain");
   let desktop = null;
   let driver = "";
+  let ticketUrl = "";
   stage.style.setProperty("--w", root.dataset.width);
   stage.style.setProperty("--h", root.dataset.height);
 
@@ -44,7 +45,7 @@ export function desk(root, { paint }) {
   function open() {
     const csrf = JSON.parse(document.body.getAttribute("hx-headers"))["x-csrftoken"];
     desktop = openDesktop(element, {
-      ticketUrl: root.dataset.ticket,
+      ticketUrl,
       csrf,
       mode: driver === "human" ? "control" : "view",
       onState: (state) => {
@@ -58,14 +59,16 @@ export function desk(root, { paint }) {
 
   return {
     /** Show what the session's phase and controller say. */
-    follow({ phase, controller }) {
+    follow({ phase, controller, ticket }) {
       curtain.hidden = !(phase in CLOSED);
       curtain.textContent = CLOSED[phase] ?? "";
-      if (phase in CLOSED) {
-        desktop?.close();
+      if (desktop && (phase in CLOSED || ticket !== ticketUrl)) {
+        desktop.close(); // the session is over, or goes on on another computer
         desktop = null;
-      } else if (!desktop) {
+      }
+      if (!desktop && ticket && !(phase in CLOSED)) {
         driver = controller;
+        ticketUrl = ticket;
         open();
       }
       if (controller !== driver) {

@@ -14,7 +14,7 @@ export function thoughts({ container, url, fence, onTyped, onSaved }) {
     const label = document.createElement("label");
     const code = document.createElement("code");
     code.textContent = command;
-    label.append(`${index}. `, code);
+    label.append(`${index + 1}. `, code); // people count from 1
     const area = document.createElement("textarea");
     Object.assign(area, { className: "input", rows: 2, placeholder: "Why did you do this?", value: text ?? "" });
     area.id = `thought-of-${index}`;

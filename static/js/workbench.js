@@ -46,10 +46,10 @@ panel.addEventListener("htmx:configRequest", (event) => (event.detail.parameters
 panel.addEventListener("htmx:afterSwap", read);
 
 function read() {
-  const { version, phase, point, seen, controller, fence, waited } = $("state").dataset;
+  const { version, phase, point, seen, controller, fence, waited, ticket } = $("state").dataset;
   const begun = point !== now.point && now.point !== "";
   const arrived = phase === "ready" && (point !== now.point || now.phase !== "ready");
-  Object.assign(now, { version, phase, point, seen, controller, proposals: readJson("proposals", []) });
+  Object.assign(now, { version, phase, point, seen, controller, ticket, proposals: readJson("proposals", []) });
   panel.setAttribute("aria-busy", "false");
   if (begun && !inFlight && !edit.dirty()) edit.reset();
   if (arrived) arrive();
