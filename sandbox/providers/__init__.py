@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+from functools import cache
 from pathlib import Path
 
 from sandbox.provider import Provider, SandboxError
@@ -9,15 +11,17 @@ from sandbox.provider import Provider, SandboxError
 NAMES = ("local", "fake")
 
 
-def load(name: str, *, state: Path) -> Provider:
+@cache
+def load(name: str, *, state: Path | None = None) -> Provider:
     """Return the provider called `name`; `state` is its folder for what must outlive a process.
 
-    Raises SandboxError naming the known ones.
+    The host that starts computers names the folder; connecting needs only the handle.
+    Raises SandboxError naming the known providers.
     """
     if name == "local":
         from sandbox.providers.local import LocalProvider
 
-        return LocalProvider(state)
+        return LocalProvider(state or Path(tempfile.gettempdir(), "tandem-sandboxes"))
     if name == "fake":
         from sandbox.providers.fake import FakeProvider
 

@@ -84,7 +84,7 @@ def _start_session() -> None:
     """Start the window manager and wait for it; then the background and the panel."""
     from guest.windows import Windows
 
-    _start(["hsetroot", "-add", "#24466b", "-add", "#3b7a8c", "-gradient", "160"])
+    _start(["hsetroot", "-solid", "#2f6478"])
     _keep_running(["openbox"])
     if not Windows(":0").wait_for_manager(timeout_s=_TIMEOUT_S):
         raise BootError(f"openbox did not announce itself within {_TIMEOUT_S:g} s")

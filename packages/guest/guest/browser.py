@@ -12,7 +12,7 @@ from guest.page import NoPage, Page, PageError
 from guest.windows import Windows
 
 CDP_PORT = 9222
-_WINDOW_CLASS = "chromium"
+_WINDOW_CLASS = "chromium"  # how its windows' class begins: Debian says Chromium-browser
 
 
 class Browser:
@@ -25,7 +25,8 @@ class Browser:
 
     def look(self) -> tuple[str, list[dict[str, Any]]]:
         """Return (url, elements) of the page in front; ("", []) where another window covers it."""
-        if self._windows.active_class() not in ("", _WINDOW_CLASS):
+        front = self._windows.active_class()
+        if front and not front.startswith(_WINDOW_CLASS):
             return "", []
         with self._lock:
             try:

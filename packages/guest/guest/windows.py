@@ -38,10 +38,10 @@ class Windows:
             return [self._class(i) for i in self._property(self._root, "_NET_CLIENT_LIST")]
 
     def raise_class(self, name: str) -> bool:
-        """Bring the newest window of class `name` to the front; False if there is none."""
+        """Bring the newest window whose class begins with `name` forward; False if there is none."""
         with self._lock:
             for window_id in reversed(self._property(self._root, "_NET_CLIENT_LIST")):
-                if self._class(window_id) == name:
+                if self._class(window_id).startswith(name):
                     self._activate(window_id)
                     return True
         return False

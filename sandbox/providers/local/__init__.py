@@ -89,12 +89,7 @@ class LocalProvider:
 
     def alive(self, handle: Handle) -> bool:
         """Whether the very process of `handle` still runs; says nothing of its guest."""
-        record = records.load(self._state / handle.name)
-        return (
-            record is not None
-            and record.handle.boot_id == handle.boot_id
-            and records.runs(record.handle.pid, handle.boot_id)
-        )
+        return records.runs(handle.pid, handle.boot_id)
 
     def stop(self, handle: Handle) -> None:
         """End the sandbox with every process in it, and remove its folder and limits."""
