@@ -15,7 +15,14 @@ from sandbox.des import vnc_response
 VERSION = b"RFB 003.008\n"
 SECURITY_NONE, SECURITY_VNC_AUTH = 1, 2
 
-SET_PIXEL_FORMAT, SET_ENCODINGS, UPDATE_REQUEST, KEY, POINTER, CUT_TEXT = 0, 2, 3, 4, 5, 6
+SET_PIXEL_FORMAT, SET_ENCODINGS, UPDATE_REQUEST, KEY, POINTER, CUT_TEXT = (
+    0,
+    2,
+    3,
+    4,
+    5,
+    6,
+)
 CONTINUOUS_UPDATES, FENCE, SET_DESKTOP_SIZE, QEMU = 150, 248, 251, 255
 
 INPUT = frozenset({KEY, POINTER, CUT_TEXT, SET_DESKTOP_SIZE, QEMU})
@@ -144,18 +151,27 @@ def without_encoding(message: bytes, encoding: int) -> bytes:
 
 
 def decode_input(message: bytes) -> Key | Pointer | None:
-    """Return what a hand did; None for a message that is no key and no pointer."""
+    """Return what a hand did; None for a message that is no key and no pointer.
+
+    Raises ProtocolError for a keysym that X can't have (29 bits).
+    """
     kind = message[0]
     if kind == POINTER:
         buttons, x, y = struct.unpack_from(">BHH", message, 1)
         return Pointer(x, y, buttons)
     if kind == KEY:
         down, keysym = struct.unpack_from(">BxxI", message, 1)
-        return Key(keysym, bool(down))
+        return Key(_keysym(keysym), bool(down))
     if kind == QEMU:
         down, keysym, keycode = struct.unpack_from(">HII", message, 2)
-        return Key(keysym, bool(down), keycode)
+        return Key(_keysym(keysym), bool(down), keycode)
     return None
+
+
+def _keysym(value: int) -> int:
+    if value >> 29:
+        raise ProtocolError(f"{value:#x} is no keysym")
+    return value
 
 
 def encode_input(event: Key | Pointer) -> bytes:

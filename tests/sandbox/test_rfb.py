@@ -1,5 +1,6 @@
 """The relay's reading of RFB: messages, whatever the split; hostile bytes; the two handshakes."""
 
+import itertools
 import struct
 
 import pytest
@@ -59,7 +60,7 @@ message = st.one_of(
 
 def split(data: bytes, cuts: list[int]) -> list[bytes]:
     edges = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
-    return [data[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    return [data[a:b] for a, b in itertools.pairwise(edges)]
 
 
 @given(st.lists(message, max_size=20), st.lists(st.integers(0, 10_000), max_size=30))
@@ -115,14 +116,27 @@ def test_extended_mouse_buttons_are_never_asked_for() -> None:
     assert ClientMessages().feed(asked) == [struct.pack(">BxH2i", 2, 2, 7, 16)]
 
 
-@given(st.one_of(st.builds(Key, u32, st.booleans(), u32), st.builds(Pointer, u16, u16, u8)))
+keysym = st.integers(0, 2**29 - 1)
+
+
+@given(st.one_of(st.builds(Key, keysym, st.booleans(), u32), st.builds(Pointer, u16, u16, u8)))
 def test_input_survives_its_encoding(event: Key | Pointer) -> None:
     assert rfb.decode_input(rfb.encode_input(event)) == event
 
 
+def test_a_keysym_that_no_key_has_is_refused() -> None:
+    with pytest.raises(ProtocolError, match="0xffffffff is no keysym"):
+        rfb.decode_input(rfb.encode_input(Key(0xFFFFFFFF, True)))
+
+
 def test_held_keys_and_buttons_are_let_go() -> None:
     held = Held()
-    for event in (Key(0xFFE1, True), Key(0x41, True, 30), Pointer(5, 6, 1), Key(0x61, False, 30)):
+    for event in (
+        Key(0xFFE1, True),
+        Key(0x41, True, 30),
+        Pointer(5, 6, 1),
+        Key(0x61, False, 30),
+    ):
         held.apply(event)
     assert held.pressed(Pointer(5, 6, 5)) == 4
     assert held.let_go() == [Key(0xFFE1, False), Pointer(5, 6, 0)]

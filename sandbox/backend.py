@@ -1,0 +1,115 @@
+"""The desktop's end of the relay: its RFB socket, with back-pressure both ways."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+from sandbox.rfb import DesktopHandshake, ProtocolError
+
+HIGH_WATER = 1 << 20
+"""Bytes from the desktop that may wait for the browser before reading stops."""
+
+HANDSHAKE_S = 10.0
+
+
+class DesktopGone(Exception):
+    """Nothing answers on the desktop's RFB socket, or it answers nonsense; the message says which."""
+
+
+class Backend(asyncio.Protocol):
+    """One connection to a desktop. Bytes wait here until `read` takes all of them at once."""
+
+    def __init__(self) -> None:
+        self._transport: asyncio.Transport | None = None
+        self._chunks: list[bytes] = []
+        self._size = 0
+        self._paused = False
+        self._closed = False
+        self._reader: asyncio.Future[None] | None = None
+        self._writable: asyncio.Future[None] | None = None
+
+    # -- called by the transport -------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._chunks.append(data)
+        self._size += len(data)
+        if self._size >= HIGH_WATER and not self._paused and self._transport is not None:
+            self._paused = True
+            self._transport.pause_reading()
+        _wake(self._reader)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._closed = True
+        _wake(self._reader)
+        _wake(self._writable)
+
+    def pause_writing(self) -> None:
+        self._writable = asyncio.get_running_loop().create_future()
+
+    def resume_writing(self) -> None:
+        _wake(self._writable)
+        self._writable = None
+
+    # -- called by the stream ------------------------------------------------------------------------
+
+    async def read(self) -> bytes:
+        """Return everything that has come, waiting for something; b"" once the desktop is gone."""
+        if not self._chunks and not self._closed:
+            self._reader = asyncio.get_running_loop().create_future()
+            try:
+                await self._reader
+            finally:
+                self._reader = None
+        data = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+        self._chunks.clear()
+        self._size = 0
+        if self._paused and self._transport is not None:
+            self._paused = False
+            self._transport.resume_reading()
+        return data
+
+    def write(self, data: bytes) -> None:
+        if self._transport is not None and not self._closed:
+            self._transport.write(data)
+
+    async def drain(self) -> None:
+        """Wait until the desktop has taken enough of what was written."""
+        if self._writable is not None:
+            await asyncio.shield(self._writable)
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+
+
+async def connect(path: str, password: str) -> tuple[Backend, bytes]:
+    """Open the desktop's RFB socket and log in; the bytes are the start of its ServerInit.
+
+    Raises DesktopGone.
+    """
+    loop = asyncio.get_running_loop()
+    backend = Backend()
+    try:
+        async with asyncio.timeout(HANDSHAKE_S):
+            await loop.create_unix_connection(lambda: backend, path)
+            shake = DesktopHandshake(password)
+            while True:
+                data = await backend.read()
+                if not data:
+                    raise DesktopGone("the desktop hung up in the handshake")
+                reply, rest = shake.feed(data)
+                backend.write(reply)
+                if rest is not None:
+                    return backend, rest
+    except (OSError, TimeoutError, ProtocolError, DesktopGone) as error:
+        backend.close()
+        raise DesktopGone(f"no RFB connection to the desktop: {error}") from error
+
+
+def _wake(future: asyncio.Future[None] | None) -> None:
+    if future is not None and not future.done():
+        future.set_result(None)

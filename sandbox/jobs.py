@@ -1,0 +1,21 @@
+"""Jobs of the sandbox app: each finds by the rows what there is to do."""
+
+from __future__ import annotations
+
+from celery import shared_task
+
+
+@shared_task(ignore_result=True)
+def reap_leases() -> None:
+    """End the leases whose time is over."""
+    from sandbox import leases
+
+    leases.reap()
+
+
+@shared_task(ignore_result=True)
+def prune_tickets() -> None:
+    """Delete tickets that nobody can use any more."""
+    from sandbox import tickets
+
+    tickets.prune()
