@@ -12,7 +12,7 @@ from pathlib import Path
 from config import env
 from config.embedded import checks
 from config.embedded.leftovers import end, marked
-from config.embedded.parts import Plan, plan
+from config.embedded.parts import Plan, plan, setup_is_done
 from config.embedded.service import StartFailed
 from config.embedded.state import State
 from config.embedded.supervisor import Supervisor
@@ -38,8 +38,12 @@ def run(state: State) -> None:
         made = plan(state, dict(os.environ))
         state.write("services.json", made.addresses)
         say(f"Starting Tandem; state in {state.root}, logs in {state.logs}")
-        supervisor = Supervisor(made.parts, state, say)
-        supervisor.run(lambda: announce(made, state, time.monotonic() - began))
+
+        def usable() -> None:
+            setup_is_done(state)
+            announce(made, state, time.monotonic() - began)
+
+        Supervisor(made.parts, state, say).run(usable)
         say("Stopped.")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import sys
@@ -130,7 +131,14 @@ def _processes(made: Plan, state: State, child: dict[str, str], port: dict[str, 
             ready=lambda _: _answers(f"{url}/health"),
             awaited=False, patience_s=900,  # the first start converts the base model
         )  # fmt: skip
-    add("setup", "manage.py", "demo", ready=lambda _: True, needs=services, once=True, patience_s=180)
+    # A start that finds what the last one set up has no need to look again.
+    base = services
+    if setup_is_due(state, child):
+        add(
+            "setup", "manage.py", "demo",
+            ready=lambda _: True, needs=services, once=True, patience_s=180,
+        )  # fmt: skip
+        base = ("setup",)
     host = child.get("TANDEM_BIND") or "127.0.0.1"
     web = int(child.get("TANDEM_PORT") or 8000)
     checks.web_port(host, web)
@@ -140,21 +148,43 @@ def _processes(made: Plan, state: State, child: dict[str, str], port: dict[str, 
         "--ws", "websockets-sansio", "--ws-per-message-deflate", "false",
         "--no-access-log", "--timeout-graceful-shutdown", "2",
         ready=lambda _: _answers(f"{made.url}/accounts/login/"),
-        needs=("setup",), extra={"DATABASE_POOL": child.get("DATABASE_POOL") or "8"},
+        needs=base, extra={"DATABASE_POOL": child.get("DATABASE_POOL") or "8"},
     )  # fmt: skip
-    add("sandbox", "manage.py", "sandbox_host", ready=bool, needs=("setup",), awaited=False)
+    add("sandbox", "manage.py", "sandbox_host", ready=bool, needs=base, awaited=False)
     for queue, threads in (("default", 2), ("agent", 4), ("training", 1)):
         add(
             f"worker-{queue}", "-m", "celery", "-A", "config", "worker", "-n", f"{queue}@%h",
             "-Q", queue, "-P", "threads", "-c", str(threads), "-l", "INFO",
             "--without-gossip", "--without-mingle", "--without-heartbeat",
-            ready=lambda log: " ready." in log, needs=("setup",),
+            ready=lambda log: " ready." in log, needs=base,
         )  # fmt: skip
     add(
         "beat", "-m", "celery", "-A", "config", "beat", "-l", "INFO", "--pidfile=",
         "--schedule", str(state.private / "beat"),
-        ready=lambda log: "beat: Starting" in log, needs=("setup",),
+        ready=lambda log: "beat: Starting" in log, needs=base,
     )  # fmt: skip
+
+
+def fingerprint() -> str:
+    """Return a hash of all that the setup depends on: migrations, the demo, the model in the box."""
+    digest = hashlib.sha256()
+    for path in sorted(
+        (*ROOT.glob("*/migrations/*.py"), ROOT / "config/demo.py", ROOT / "agent/box/tandem.json")
+    ):
+        if path.exists():
+            digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def setup_is_due(state: State, environment: dict[str, str]) -> bool:
+    """Return whether migrations or the demo may be missing; always for a database of others."""
+    ours = environment.get("DATABASE_URL", "").endswith(f"@127.0.0.1:{state.ports()['postgres']}/{DATABASE}")
+    return not ours or state.read("setup.json").get("fingerprint") != fingerprint()
+
+
+def setup_is_done(state: State) -> None:
+    """Note what the setup of this start has seen."""
+    state.write("setup.json", {"fingerprint": fingerprint()})
 
 
 def _answers(url: str) -> bool:

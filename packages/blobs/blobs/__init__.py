@@ -1,7 +1,6 @@
 """Pictures and files: by their sha256, or by a key; in S3 or in a folder."""
 
 from blobs.directory import DirectoryBlobStore
-from blobs.s3 import S3BlobStore
 from blobs.store import BlobError, BlobStore, Damaged, MissingBlob, StoreUnreachable, open_store
 
 __all__ = [
@@ -10,7 +9,6 @@ __all__ = [
     "Damaged",
     "DirectoryBlobStore",
     "MissingBlob",
-    "S3BlobStore",
     "StoreUnreachable",
     "open_store",
 ]

@@ -105,13 +105,14 @@ def open_store(url: str) -> BlobStore:
     The same address gives the same store, with its connections. Raises BlobError.
     """
     from blobs.directory import DirectoryBlobStore
-    from blobs.s3 import S3BlobStore
 
     parts = urlsplit(url)
     if parts.scheme == "file" and not parts.netloc and parts.path.startswith("/"):
         return DirectoryBlobStore(Path(unquote(parts.path)))
     bucket = parts.path.strip("/")
     if parts.scheme == "s3" and parts.hostname and bucket and "/" not in bucket:
+        from blobs.s3 import S3BlobStore  # boto3 takes half a second to import
+
         query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
         secure = query.get("secure", "0") not in {"", "0", "false", "no"}
         port = f":{parts.port}" if parts.port else ""
