@@ -1,0 +1,59 @@
+"""The only way from a request to a row of training: staff see all of it, others none of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+
+from agent.models import Deployment
+from annotation.access import is_admin
+from training.models import Checkpoint, Dataset, Run
+
+View = Callable[..., HttpResponse]
+
+
+def staff_only(view: View) -> View:
+    """Send who is not signed in to sign in, and refuse (403) who is not staff."""
+
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
+        if not request.user.is_authenticated:
+            return redirect_to_login(request.get_full_path())
+        _require(request)
+        return view(request, *args, **kwargs)
+
+    return guarded
+
+
+def dataset_for(request: HttpRequest, pk: int) -> Dataset:
+    """Return a dataset; raises PermissionDenied or Http404."""
+    _require(request)
+    return get_object_or_404(Dataset.objects.select_related("created_by"), pk=pk)
+
+
+def run_for(request: HttpRequest, pk: int) -> Run:
+    """Return a run; raises PermissionDenied or Http404."""
+    _require(request)
+    return get_object_or_404(Run.objects.select_related("dataset", "base", "created_by"), pk=pk)
+
+
+def checkpoint_for(request: HttpRequest, pk: int) -> Checkpoint:
+    """Return a checkpoint; raises PermissionDenied or Http404."""
+    _require(request)
+    return get_object_or_404(Checkpoint.objects.select_related("run__dataset", "parent"), pk=pk)
+
+
+def deployment_for(request: HttpRequest, pk: int) -> Deployment:
+    """Return a deployment; raises PermissionDenied or Http404."""
+    _require(request)
+    return get_object_or_404(Deployment, pk=pk)
+
+
+def _require(request: HttpRequest) -> None:
+    if not is_admin(request.user):
+        raise PermissionDenied("training is for staff")

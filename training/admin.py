@@ -1,0 +1,99 @@
+"""Training in the Django admin: to look at; what changes a row is done on the training pages."""
+
+from __future__ import annotations
+
+from django.contrib import admin, messages
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.html import format_html
+
+from training.models import Checkpoint, Dataset, DatasetEntry, Metric, Promotion, Run
+
+
+class ReadOnly(admin.ModelAdmin):  # type: ignore[type-arg]
+    """Rows that only verbs write."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+
+@admin.register(Dataset)
+class DatasetAdmin(ReadOnly):
+    list_display = ("name", "pool", "trajectories", "steps", "frozen_at", "created_by", "page")
+    list_filter = ("pool",)
+    search_fields = ("name", "sha256")
+    actions = ("launch_run",)
+
+    @admin.display(description="")
+    def page(self, row: Dataset) -> str:
+        return format_html(
+            '<a href="{}">Open</a> · <a href="{}?dataset={}">Launch {} run</a>',
+            reverse("training:dataset", args=[row.pk]),
+            reverse("training:new-run"),
+            row.pk,
+            row.pool.upper(),
+        )
+
+    @admin.action(description="Launch SFT run", permissions=["view"])
+    def launch_run(self, request: HttpRequest, rows: QuerySet[Dataset]) -> HttpResponse | None:
+        if rows.count() != 1:
+            self.message_user(request, "Choose one dataset: a run has one.", messages.ERROR)
+            return None
+        return HttpResponseRedirect(f"{reverse('training:new-run')}?dataset={rows.get().pk}")
+
+
+@admin.register(Run)
+class RunAdmin(ReadOnly):
+    list_display = ("name", "kind", "state", "step", "total_steps", "dataset", "created_at", "page")
+    list_filter = ("state", "kind")
+    search_fields = ("name",)
+
+    @admin.display(description="")
+    def page(self, row: Run) -> str:
+        return format_html('<a href="{}">Watch</a>', reverse("training:run", args=[row.pk]))
+
+
+@admin.register(Checkpoint)
+class CheckpointAdmin(ReadOnly):
+    list_display = ("version", "run", "step", "parent", "created_at", "page")
+    search_fields = ("version",)
+    actions = ("promote",)
+
+    @admin.display(description="")
+    def page(self, row: Checkpoint) -> str:
+        return format_html(
+            '<a href="{}">Open</a> · <a href="{}">Promote</a>',
+            reverse("training:checkpoint", args=[row.pk]),
+            reverse("training:promote", args=[row.pk]),
+        )
+
+    @admin.action(description="Promote", permissions=["view"])
+    def promote(self, request: HttpRequest, rows: QuerySet[Checkpoint]) -> HttpResponse | None:
+        if rows.count() != 1:
+            self.message_user(request, "Choose one checkpoint to promote.", messages.ERROR)
+            return None
+        return HttpResponseRedirect(reverse("training:promote", args=[rows.get().pk]))
+
+
+@admin.register(Promotion)
+class PromotionAdmin(ReadOnly):
+    list_display = ("checkpoint", "deployment", "previous", "by", "at")
+
+
+@admin.register(DatasetEntry)
+class DatasetEntryAdmin(ReadOnly):
+    list_display = ("dataset", "line", "session", "trajectory_sha256")
+    list_filter = ("dataset",)
+
+
+@admin.register(Metric)
+class MetricAdmin(ReadOnly):
+    list_display = ("run", "step", "values")
+    list_filter = ("run",)

@@ -1,0 +1,122 @@
+"""Verbs of Checkpoint: registering weights, and telling what they were made from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.conf import settings
+
+from annotation.models import Session
+from blobs import open_store
+from training import workdir
+from training.models import Checkpoint, Dataset, Run
+
+BOX = Path(settings.BASE_DIR) / "agent" / "box"
+MANIFEST = "tandem.json"
+
+
+def register_box() -> Checkpoint:
+    """Return the checkpoint that ships with Tandem as a row, made or brought up to date."""
+    manifest = json.loads((BOX / MANIFEST).read_text())
+    metrics = BOX / "metrics.json"
+    box, _ = Checkpoint.objects.update_or_create(
+        version=manifest.get("version") or "box",
+        defaults={
+            "uri": str(BOX),
+            "sha256": fingerprint(files_of(BOX)),
+            "manifest": manifest,
+            "metrics": json.loads(metrics.read_text()) if metrics.exists() else {},
+        },
+    )
+    return box
+
+
+def upload(run: Run, folder: Path) -> Checkpoint:
+    """Store `folder` (checkpoints/step-N of the run directory) and return its row.
+
+    Doing it twice changes nothing: the version is made from run and step.
+    """
+    step = int(folder.name.removeprefix("step-"))
+    version = f"{run.name}-step-{step}"
+    known = Checkpoint.objects.filter(version=version).first()
+    if known is not None:
+        return known
+    files = files_of(folder)
+    store = open_store(settings.STORAGE_URL)
+    uri = store.put_folder(f"checkpoints/{version}", folder)
+    # Before the row: whoever goes on from the row's checkpoint on another machine needs it.
+    state = workdir.state_of(folder.parents[1], step)
+    if state.exists():
+        store.put_object(workdir.state_key(run, step), state)
+    checkpoint, _ = Checkpoint.objects.get_or_create(
+        version=version,
+        defaults={
+            "run": run,
+            "parent": run.base,
+            "step": step,
+            "uri": uri,
+            "sha256": fingerprint(files),
+            "manifest": json.loads((folder / MANIFEST).read_text()),
+            "metrics": metrics_at(run, step),
+        },
+    )
+    return checkpoint
+
+
+def metrics_at(run: Run, step: int) -> dict[str, object]:
+    """Return what the trainer said last at or before `step`."""
+    line = run.series.filter(step__lte=step).last()
+    return dict(line.values) if line is not None else {}
+
+
+def files_of(folder: Path) -> dict[str, str]:
+    """Return every file's path within `folder` and its sha256."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            with open(path, "rb") as file:
+                found[str(path.relative_to(folder))] = hashlib.file_digest(file, "sha256").hexdigest()
+    return found
+
+
+def fingerprint(files: dict[str, str]) -> str:
+    """Return one sha256 for a folder: of the sorted lines `sha256  path`."""
+    lines = "".join(f"{sha}  {path}\n" for path, sha in sorted(files.items()))
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One generation: the checkpoint, the run and dataset it came from, and whose sessions those are."""
+
+    checkpoint: Checkpoint
+    run: Run | None
+    dataset: Dataset | None
+    sessions: list[Session]
+
+    @property
+    def annotators(self) -> list[str]:
+        """Return the pseudonyms, sorted."""
+        return sorted({session.pseudonym or "unknown" for session in self.sessions})
+
+
+def lineage(checkpoint: Checkpoint) -> list[Link]:
+    """Return every generation from `checkpoint` back to weights that no run of ours made."""
+    links: list[Link] = []
+    here: Checkpoint | None = checkpoint
+    while here is not None:
+        run = here.run
+        dataset = run.dataset if run else None
+        sessions = (
+            Session.objects.filter(dataset_entries__dataset=dataset)
+            .select_related("task")
+            .order_by("dataset_entries__line")
+            if dataset
+            else []
+        )
+        links.append(Link(here, run, dataset, list(sessions)))
+        here = here.parent
+    return links

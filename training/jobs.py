@@ -1,0 +1,33 @@
+"""Celery functions of training; each may run twice or never."""
+
+from __future__ import annotations
+
+from celery import shared_task
+from celery.signals import worker_shutting_down
+
+
+@shared_task(queue="training", acks_late=True, ignore_result=True)
+def supervise_run(run_id: int) -> None:
+    """Look after a run's trainer until it ends; does nothing where somebody else does."""
+    from training.supervise import supervise
+
+    supervise(run_id)
+
+
+@shared_task(ignore_result=True, expires=60)
+def find_lost_runs() -> None:
+    """Beat, each 15 s: queue again what nobody looks after."""
+    from training.supervise import find_lost
+
+    find_lost()
+
+
+@worker_shutting_down.connect
+def _let_go(**_: object) -> None:
+    """Checkpoint the trainers of this worker and put their runs back into the queue.
+
+    Reaches the supervising thread only where the worker's pool is threads (or solo).
+    """
+    from training.supervise import shutting_down
+
+    shutting_down.set()

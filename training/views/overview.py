@@ -1,0 +1,26 @@
+"""The training pages' front: the flywheel at a glance."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from training.access import staff_only
+from training.models import Checkpoint, Dataset, Promotion, Run
+from training.selection import Filters
+from training.selection import preview as count
+
+
+@staff_only
+def overview(request: HttpRequest) -> HttpResponse:
+    promotions = Promotion.objects.select_related("checkpoint", "deployment", "by")
+    context = {
+        "section": "overview",
+        "preview": count(Filters()),
+        "datasets": Dataset.objects.order_by("-pk")[:5],
+        "runs": Run.objects.select_related("dataset").order_by("-pk")[:5],
+        "live": Run.objects.filter(state__in=Run.WAITING).count(),
+        "checkpoints": Checkpoint.objects.count(),
+        "promotion": promotions.order_by("-pk").first(),
+    }
+    return render(request, "training/overview.html", context)
