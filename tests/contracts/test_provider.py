@@ -1,0 +1,253 @@
+"""What every provider and its desktops promise; run against each of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from io import BytesIO
+
+import pytest
+from PIL import Image
+
+from sandbox.provider import (
+    ActionFailed, Desktop, DesktopLost, Handle, Provider, ProvisionFailed, SandboxSpec, StaleLease,
+)  # fmt: skip
+from sandbox.providers import load
+from sandbox.providers.fake import FakeProvider
+from tests.sandbox.desktops import new_id, needs_local
+from trajectory import Click, Finish, Hotkey, Move, Type, Wait
+
+
+@pytest.fixture(params=["fake", pytest.param("local", marks=needs_local)], scope="module")
+def provider(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Provider:
+    return load(request.param, state=tmp_path_factory.mktemp("sb"))
+
+
+@pytest.fixture(scope="module")
+def handle(provider: Provider) -> Iterator[Handle]:
+    handle = provider.start(SandboxSpec("shared", width=1024, height=640))
+    yield handle
+    provider.stop(handle)
+
+
+@pytest.fixture
+def desktop(provider: Provider, handle: Handle) -> Iterator[Desktop]:
+    desktop = provider.connect(handle)
+    yield desktop
+    desktop.close()
+
+
+@pytest.fixture
+def epoch(desktop: Desktop) -> int:
+    """The desktop fenced for this test alone, with nothing open but an empty text field."""
+    epoch = int(str(desktop.health()["epoch"])) + 1
+    desktop.fence(epoch)
+    return epoch
+
+
+@pytest.fixture
+def own(provider: Provider) -> Iterator[Callable[[str], Handle]]:
+    """Start computers that the test ends or breaks itself; what is left is stopped."""
+    started: list[Handle] = []
+
+    def start(name: str) -> Handle:
+        started.append(provider.start(SandboxSpec(name)))
+        return started[-1]
+
+    yield start
+    for handle in started:
+        provider.stop(handle)
+
+
+def _pixels(desktop: Desktop) -> bytes:
+    with Image.open(BytesIO(desktop.observe().png)) as picture:
+        return picture.convert("RGB").tobytes()
+
+
+def _changes(desktop: Desktop, before: bytes) -> bool:
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        if _pixels(desktop) != before:
+            return True
+    return False
+
+
+def test_health_names_this_start(desktop: Desktop, handle: Handle) -> None:
+    health = desktop.health()
+    assert health["boot_id"] == handle.boot_id
+    assert health["ready"] is True
+
+
+def test_observation_is_a_picture_of_the_size_asked_for(desktop: Desktop) -> None:
+    first, second = desktop.observe(), desktop.observe()
+    with Image.open(BytesIO(first.png)) as picture:
+        assert picture.format == "PNG"
+        assert picture.size == (1024, 640) == (first.width, first.height)
+    assert (desktop.width, desktop.height) == (1024, 640)
+    assert first.elements is None
+    assert second.seq > first.seq
+    assert second.captured_at >= first.captured_at
+
+
+def test_elements_only_when_asked_for(desktop: Desktop) -> None:
+    assert isinstance(desktop.observe(elements=True).elements, tuple)
+
+
+def test_the_epoch_only_rises(desktop: Desktop, epoch: int) -> None:
+    desktop.fence(epoch)
+    with pytest.raises(StaleLease):
+        desktop.fence(epoch - 1)
+    assert desktop.health()["epoch"] == epoch
+
+
+@pytest.mark.parametrize("off", [-1, 1])
+def test_another_epoch_can_do_nothing(desktop: Desktop, epoch: int, off: int) -> None:
+    wrong = epoch + off
+    with pytest.raises(StaleLease):
+        desktop.perform(Move(5, 5), epoch=wrong, action_id=new_id())
+    with pytest.raises(StaleLease):
+        desktop.shell("touch stale", epoch=wrong, action_id=new_id())
+    with pytest.raises(StaleLease):
+        desktop.launch(["true"], epoch=wrong, action_id=new_id())
+    with pytest.raises(StaleLease):
+        desktop.write_file("stale", b"", epoch=wrong)
+    with pytest.raises(ActionFailed):
+        desktop.read_file("stale")
+
+
+def test_a_refused_stale_id_can_be_used_by_the_new_owner(desktop: Desktop, epoch: int) -> None:
+    action_id = new_id()
+    with pytest.raises(StaleLease):
+        desktop.perform(Move(5, 5), epoch=epoch - 1, action_id=action_id)
+    assert not desktop.perform(Move(5, 5), epoch=epoch, action_id=action_id).replayed
+
+
+def test_an_action_id_is_done_once(desktop: Desktop, epoch: int) -> None:
+    action_id = new_id()
+    command = "echo x >> once.txt; wc -l < once.txt"
+    first = desktop.shell(command, epoch=epoch, action_id=action_id)
+    again = desktop.shell(command, epoch=epoch, action_id=action_id)
+    assert (first.output, first.replayed) == (again.output, False)
+    assert again.replayed
+    desktop.shell("rm once.txt", epoch=epoch, action_id=new_id())
+
+
+def test_a_concurrent_retry_waits_for_the_first(desktop: Desktop, epoch: int) -> None:
+    action_id, results = new_id(), []
+
+    def send() -> None:
+        results.append(
+            desktop.shell("echo x >> both.txt; cat both.txt", epoch=epoch, action_id=action_id)
+        )
+
+    threads = [threading.Thread(target=send) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(result.replayed for result in results) == [False, True, True, True]
+    assert {result.output for result in results} == {"x\n"}
+    desktop.shell("rm both.txt", epoch=epoch, action_id=new_id())
+
+
+def test_a_failure_is_remembered_too(desktop: Desktop, epoch: int) -> None:
+    action_id = new_id()
+    for _ in range(2):
+        with pytest.raises(ActionFailed, match="outside the screen"):
+            desktop.perform(Click(5000, 5), epoch=epoch, action_id=action_id)
+
+
+def test_typing_after_a_click_shows(desktop: Desktop, epoch: int) -> None:
+    before = _pixels(desktop)
+    desktop.launch(["xterm", "-geometry", "60x10+20+20"], epoch=epoch, action_id=new_id())
+    assert _changes(desktop, before)
+    assert desktop.settle(quiet_ms=300, max_ms=8000)
+    desktop.perform(Click(200, 80), epoch=epoch, action_id=new_id())
+    before = _pixels(desktop)
+    desktop.perform(Type("hello"), epoch=epoch, action_id=new_id())
+    assert _changes(desktop, before)
+
+
+def test_what_no_computer_does(desktop: Desktop, epoch: int) -> None:
+    with pytest.raises(ActionFailed, match="nonsense"):
+        desktop.perform(Hotkey(("ctrl", "nonsense")), epoch=epoch, action_id=new_id())
+    with pytest.raises(ActionFailed):
+        desktop.launch([], epoch=epoch, action_id=new_id())
+    with pytest.raises(ActionFailed):
+        desktop.evaluate("1")
+    desktop.perform(Finish("said to people"), epoch=epoch, action_id=new_id())
+    desktop.perform(Wait(1), epoch=epoch, action_id=new_id())
+
+
+def test_shell_gives_output_and_exit_code(desktop: Desktop, epoch: int) -> None:
+    result = desktop.shell("echo out; echo err >&2; exit 3", epoch=epoch, action_id=new_id())
+    assert (result.output, result.exit_code) == ("out\nerr\n", 3)
+    late = desktop.shell("sleep 60", epoch=epoch, action_id=new_id(), timeout_ms=200)
+    assert late.exit_code == 124
+    assert "ended after 200 ms" in late.output
+
+
+def test_files_stay_inside_the_home(desktop: Desktop, epoch: int) -> None:
+    desktop.write_file("notes/a.txt", "é\0".encode(), epoch=epoch)
+    assert desktop.read_file("notes/a.txt") == "é\0".encode()
+    assert desktop.read_file("~/notes/a.txt") == "é\0".encode()
+    for path in ("missing.txt", "../../etc/passwd", "/etc/passwd"):
+        with pytest.raises(ActionFailed):
+            desktop.read_file(path)
+    with pytest.raises(ActionFailed):
+        desktop.write_file("../x", b"", epoch=epoch)
+
+
+def test_a_name_is_one_computer(provider: Provider, handle: Handle) -> None:
+    with pytest.raises(ProvisionFailed, match="exists already"):
+        provider.start(SandboxSpec(handle.name))
+    assert handle in provider.running()
+    assert provider.alive(handle)
+
+
+def test_a_fresh_start_has_a_new_boot_id_and_a_clean_home(
+    provider: Provider, own: Callable[[str], Handle]
+) -> None:
+    first = own("again")
+    desktop = provider.connect(first)
+    desktop.fence(7)
+    desktop.write_file("left.txt", b"x", epoch=7)
+    provider.stop(first)
+    second = own("again")
+    assert second.boot_id != first.boot_id
+    assert not provider.alive(first)
+    with pytest.raises(DesktopLost):
+        provider.connect(first)
+    fresh = provider.connect(second)
+    assert fresh.health()["epoch"] == 0
+    with pytest.raises(ActionFailed):
+        fresh.read_file("left.txt")
+    provider.stop(first)  # an old handle can't end the new start
+    assert provider.alive(second)
+
+
+def test_stop_twice_leaves_nothing(provider: Provider, own: Callable[[str], Handle]) -> None:
+    handle = own("twice")
+    provider.stop(handle)
+    provider.stop(handle)
+    assert handle not in provider.running()
+    assert not provider.alive(handle)
+
+
+def test_a_killed_computer_is_lost(provider: Provider, own: Callable[[str], Handle]) -> None:
+    handle = own("killed")
+    desktop = provider.connect(handle)
+    if isinstance(provider, FakeProvider):
+        provider.kill(handle)
+    else:
+        os.kill(handle.pid, signal.SIGKILL)
+    with pytest.raises(DesktopLost):
+        for _ in range(200):  # the kernel takes a moment to end every process
+            desktop.observe()
+    assert not provider.alive(handle)
+    assert handle in provider.running()  # somebody has to clear what it left
+    provider.stop(handle)
+    assert handle not in provider.running()
