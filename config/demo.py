@@ -97,7 +97,10 @@ DESKTOP: tuple[tuple[str, str, list[dict[str, object]], dict[str, object]], ...]
 
 def deployment() -> None:
     """Put the model in the box beside the annotators, if nobody has chosen a partner yet."""
-    if find_spec("agent.deployments") is None or not (settings.BASE_DIR / "agent/box/tandem.json").exists():
+    if (
+        find_spec("agent.deployments") is None
+        or not (settings.BASE_DIR / "agent/box/tandem.json").exists()
+    ):
         return
     from training import checkpoints
 

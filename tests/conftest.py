@@ -14,7 +14,14 @@ import pytest
 from config.embedded.postgres import Postgres, reachable
 from config.embedded.s3 import PORTS, ObjectStore
 from config.embedded.service import (
-    Account, Service, free_port, free_ports, launch, stop, unprivileged, wait_ready,
+    Account,
+    Service,
+    free_port,
+    free_ports,
+    launch,
+    stop,
+    unprivileged,
+    wait_ready,
 )  # fmt: skip
 from config.embedded.valkey import Valkey
 from tests.isolation import STATE

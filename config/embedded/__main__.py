@@ -74,7 +74,17 @@ def reset(state: State) -> None:
     if not (state.private / "secrets.json").exists():
         raise StartFailed(f"{state.root} holds no state of Tandem: nothing to reset")
     stop(state)
-    for name in ("postgres", "valkey", "s3", "blobs", "state", "log", "policy", "runs", "sandboxes"):
+    for name in (
+        "postgres",
+        "valkey",
+        "s3",
+        "blobs",
+        "state",
+        "log",
+        "policy",
+        "runs",
+        "sandboxes",
+    ):
         shutil.rmtree(state.root / name, ignore_errors=True)
     say(f"Everything in {state.root} is forgotten.")
 

@@ -178,7 +178,9 @@ def fingerprint() -> str:
 
 def setup_is_due(state: State, environment: dict[str, str]) -> bool:
     """Return whether migrations or the demo may be missing; always for a database of others."""
-    ours = environment.get("DATABASE_URL", "").endswith(f"@127.0.0.1:{state.ports()['postgres']}/{DATABASE}")
+    ours = environment.get("DATABASE_URL", "").endswith(
+        f"@127.0.0.1:{state.ports()['postgres']}/{DATABASE}"
+    )
     return not ours or state.read("setup.json").get("fingerprint") != fingerprint()
 
 

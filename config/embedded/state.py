@@ -50,7 +50,9 @@ class State:
         except FileNotFoundError:
             return {}
         except ValueError as error:
-            raise StartFailed(f"{path} is damaged ({error}): restore it, or `make reset`") from error
+            raise StartFailed(
+                f"{path} is damaged ({error}): restore it, or `make reset`"
+            ) from error
 
     def write(self, name: str, content: dict[str, Any]) -> None:
         """Replace a private file whole."""

@@ -142,7 +142,9 @@ class Supervisor:
             if how == "ended with status 0":
                 self._ready(child)
             elif how:
-                raise StartFailed(f"{child.part.name} {how}: {_last_words(child)}; log: {child.log}")
+                raise StartFailed(
+                    f"{child.part.name} {how}: {_last_words(child)}; log: {child.log}"
+                )
         elif how:
             self._mourn(child, how)
             return

@@ -8,7 +8,9 @@ def test_the_same_address_gives_the_same_store(tmp_path):
     assert open_store(f"file://{tmp_path}") is open_store(f"file://{tmp_path}")
 
 
-@pytest.mark.parametrize("url", ["", "ftp://host/x", "s3://host", "s3://host/a/b", "file://relative/x"])
+@pytest.mark.parametrize(
+    "url", ["", "ftp://host/x", "s3://host", "s3://host/a/b", "file://relative/x"]
+)
 def test_an_address_that_is_none_is_refused_without_its_secret(url):
     with pytest.raises(BlobError, match="say s3://"):
         open_store(url.replace("s3://", "s3://key:hidden@")) if url else open_store(url)

@@ -7,7 +7,15 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from blobs.store import BlobError, MissingBlob, StoreUnreachable, blob_key, checked, safe_key, sha256_of
+from blobs.store import (
+    BlobError,
+    MissingBlob,
+    StoreUnreachable,
+    blob_key,
+    checked,
+    safe_key,
+    sha256_of,
+)
 
 
 class DirectoryBlobStore:

@@ -11,7 +11,15 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from blobs.store import BlobError, MissingBlob, StoreUnreachable, blob_key, checked, safe_key, sha256_of
+from blobs.store import (
+    BlobError,
+    MissingBlob,
+    StoreUnreachable,
+    blob_key,
+    checked,
+    safe_key,
+    sha256_of,
+)
 
 
 class S3BlobStore:

@@ -1,0 +1,53 @@
+# Every command of the project; `make help` lists them.
+
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+VENV := .venv/bin
+TYPED := packages/trajectory/trajectory packages/blobs/blobs packages/guest/guest agent sandbox
+# No browser, no desktop, no model: what `make check` can run in a minute.
+QUICK := tests/trajectory tests/blobs tests/contracts/test_blobs.py tests/config tests/test_architecture.py
+
+.PHONY: help run stop reset install test check format lint types imports lock
+
+help: ## List the commands.
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /|/' | awk -F'|' '{printf "  make %-9s %s\n", $$1, $$2}'
+
+run: install ## Install what is missing, then start all of Tandem; Ctrl-C stops it.
+	@exec $(VENV)/python -m config.embedded run
+
+stop: ## Stop a running Tandem, or what a killed one has left.
+	@exec $(VENV)/python -m config.embedded stop
+
+reset: ## Forget everything: database, blobs, passwords.
+	@exec $(VENV)/python -m config.embedded reset
+
+install: ## Install system packages, .venv and the locked Python packages.
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is missing: apt-get install -y python3.11 python3.11-venv"; exit 1; }
+	@$(PYTHON) config/install.py
+
+test: install ## Run the whole suite: real services, desktops, browser and model.
+	$(VENV)/pytest -q
+
+check: install lint types imports ## Lint, types, import rules and the quick tests; under a minute.
+	$(VENV)/pytest -q $(QUICK)
+
+lint:
+	$(VENV)/ruff check .
+	$(VENV)/ruff format --check .
+
+types:
+	$(VENV)/mypy $(TYPED)
+	$(VENV)/mypy --config-file pyproject.toml config annotation training
+
+imports:
+	$(VENV)/lint-imports
+
+format: ## Format the code.
+	$(VENV)/ruff check --fix .
+	$(VENV)/ruff format .
+
+lock: ## Write the lock files anew from pyproject.toml; needs uv.
+	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --no-header \
+		--generate-hashes --no-emit-package torch --no-emit-index-url -o requirements.lock
+	uv pip compile requirements-data.in --no-deps --no-header --generate-hashes \
+		--no-emit-index-url -o requirements-data.lock
