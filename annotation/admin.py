@@ -1,0 +1,82 @@
+"""Django's admin for tasks and sessions: for looking, and for taking a task out of the queue."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from annotation import tasks
+from annotation.models import Decision, Review, Session, Skip, Step, Task
+
+
+class ReadOnly:
+    """Rows that only verbs may change."""
+
+    def has_add_permission(self, request: HttpRequest, *args: Any) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return False
+
+
+@admin.register(Task)
+class TaskAdmin(admin.ModelAdmin):
+    list_display = (
+        "external_id",
+        "domain",
+        "state",
+        "priority",
+        "needed",
+        "instruction",
+    )
+    list_filter = ("state", "domain")
+    search_fields = ("external_id", "instruction")
+    readonly_fields = ("state", "created_at")
+    actions = ("retire",)
+
+    @admin.action(description="Take out of the queue")
+    def retire(self, request: HttpRequest, queryset: QuerySet[Task]) -> None:
+        for task in queryset:
+            tasks.retire(task)
+
+
+class StepInline(ReadOnly, admin.TabularInline):
+    model = Step
+    fields = ("index", "actor", "thought", "action", "state", "error")
+    readonly_fields = fields
+    extra = 0
+
+
+class ReviewInline(ReadOnly, admin.TabularInline):
+    model = Review
+    fields = ("reviewer", "verdict", "reasons", "at")
+    readonly_fields = fields
+    extra = 0
+
+
+@admin.register(Session)
+class SessionAdmin(ReadOnly, admin.ModelAdmin):
+    list_display = ("id", "task", "author", "status", "outcome", "reward", "created_at")
+    list_filter = ("status", "mode", "outcome")
+    list_select_related = ("task", "author")
+    search_fields = ("task__external_id", "author__username")
+    inlines = (StepInline, ReviewInline)
+
+
+@admin.register(Decision)
+class DecisionAdmin(ReadOnly, admin.ModelAdmin):
+    list_display = ("id", "step", "kind", "by", "active_ms", "at")
+    list_filter = ("kind",)
+    list_select_related = ("step", "by")
+
+
+@admin.register(Skip)
+class SkipAdmin(ReadOnly, admin.ModelAdmin):
+    list_display = ("task", "user", "reason", "at")
+    list_select_related = ("task", "user")
