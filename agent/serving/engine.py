@@ -1,0 +1,186 @@
+"""The model that is being served: one at a time, replaced without dropping a request."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agent.serving.decoder import Decoder, open_decoder
+from agent.serving.generate import Sampled, Sampling, generate
+from agent.serving.manifest import CheckpointError, Manifest, read_json
+from agent.serving.processor import Picture, Processor
+
+log = logging.getLogger("agent.serving")
+
+
+class Busy(Exception):
+    """Too many requests wait already."""
+
+
+class NotReady(Exception):
+    """No model has been loaded yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """One loaded checkpoint under the version it is served as."""
+
+    checkpoint: str
+    version: str
+    decoder: Decoder
+    processor: Processor
+    manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answers to one request, and who gave them."""
+
+    version: str
+    processor: Processor
+    prompt_ids: list[int]
+    samples: list[Sampled]
+    texts: list[str]
+
+
+class Engine:
+    """Answers in one thread, loads in another; a request keeps the model it began with."""
+
+    def __init__(self, state: Path, *, max_waiting: int = 32) -> None:
+        self.current: Served | None = None
+        self.loading = ""
+        self.error = ""
+        self._state = state
+        self._max_waiting = max_waiting
+        self._waiting = 0
+        self._guard = threading.Lock()
+        self._answering = ThreadPoolExecutor(1, "answer")
+        self._opening = ThreadPoolExecutor(1, "open")
+        self._opens: dict[tuple[str, str], Future[Served]] = {}
+
+    @property
+    def waiting(self) -> int:
+        """How many requests are being answered or wait."""
+        return self._waiting
+
+    def submit(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        sampling: Sampling,
+        *,
+        picture: Picture,
+        stop: Sequence[str] = (),
+    ) -> Future[Answer]:
+        """Queue a request; the future raises PromptError. Raises Busy and NotReady at once."""
+        if self.current is None:
+            raise NotReady(self.error or "the model is still being loaded")
+        with self._guard:
+            if self._waiting >= self._max_waiting:
+                raise Busy(f"{self._waiting} requests wait already")
+            self._waiting += 1
+        future = self._answering.submit(self._answer, messages, sampling, picture, stop)
+        future.add_done_callback(self._done)
+        return future
+
+    def load(self, checkpoint: str, version: str) -> Future[Served]:
+        """Open a checkpoint aside, then serve it as `version` and remember it for the next start.
+
+        The same load asked for twice is one. The future raises CheckpointError; then nothing
+        changes.
+        """
+        key = (checkpoint, version)
+        with self._guard:
+            if (running := self._opens.get(key)) is not None:
+                return running
+            future = self._opens[key] = self._opening.submit(self._load, checkpoint, version)
+        future.add_done_callback(lambda _: self._forget(key))
+        return future
+
+    def start(self, checkpoint: str, version: str) -> None:
+        """Begin with what was served last, else with `checkpoint`; returns at once."""
+        remembered = self._state / "served.json"
+
+        def open_first() -> None:
+            if remembered.exists():
+                try:
+                    record = read_json(remembered)
+                    self._load(str(record["checkpoint"]), str(record["version"]))
+                    return
+                except (CheckpointError, KeyError) as error:
+                    log.error("what was served last can't be loaded: %s", error)
+            try:
+                self._load(checkpoint, version)
+            except CheckpointError as error:
+                log.error("%s", error)
+
+        self._opening.submit(self._logged, open_first)
+
+    def _load(self, checkpoint: str, version: str) -> Served:
+        current = self.current  # the load before this one in the queue may have been the same
+        if current and (current.checkpoint, current.version) == (checkpoint, version):
+            return current
+        self.loading = version or checkpoint
+        try:
+            decoder, processor, manifest = open_decoder(checkpoint)
+            served = Served(
+                checkpoint, version or manifest.version or checkpoint, decoder, processor, manifest
+            )
+            self._remember(served)
+            self.current, self.error = served, ""
+            log.info("serving %s from %s", served.version, checkpoint)
+            return served
+        except Exception as error:
+            self.error = f"{version or checkpoint} could not be loaded: {error}"
+            raise
+        finally:
+            self.loading = ""
+
+    def _remember(self, served: Served) -> None:
+        self._state.mkdir(parents=True, exist_ok=True)
+        unfinished = self._state / f"served.json.{os.getpid()}"
+        unfinished.write_text(
+            json.dumps({"checkpoint": served.checkpoint, "version": served.version}) + "\n"
+        )
+        unfinished.replace(self._state / "served.json")
+
+    def _answer(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        sampling: Sampling,
+        picture: Picture,
+        stop: Sequence[str],
+    ) -> Answer:
+        served = self.current
+        assert served is not None
+        processor = served.processor
+        prompt = processor.prompt(messages, picture)
+        ends = (lambda ids: any(s in processor.decode(ids) for s in stop)) if stop else None
+        samples = generate(served.decoder, prompt, sampling, processor.eos_ids, ends)
+        texts = [_cut(processor.decode(sample.ids), stop) for sample in samples]
+        return Answer(served.version, processor, prompt.ids, samples, texts)
+
+    def _done(self, _: object) -> None:
+        with self._guard:
+            self._waiting -= 1
+
+    def _forget(self, key: tuple[str, str]) -> None:
+        with self._guard:
+            self._opens.pop(key, None)
+
+    def _logged(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except Exception:
+            log.exception("the first model could not be loaded")
+
+
+def _cut(text: str, stop: Sequence[str]) -> str:
+    ends = [text.index(s) for s in stop if s in text]
+    return text[: min(ends)] if ends else text
