@@ -13,7 +13,7 @@ from annotation import access, pictures
 @require_GET
 def picture(request: HttpRequest, sha: str) -> HttpResponse:
     """Serve one screenshot; a hash never changes its picture, so it is cached for ever."""
-    response = HttpResponse(pictures.get(access.blob_for(request.user, sha)))
+    response = HttpResponse(pictures.read(access.blob_for(request.user, sha)))
     response["Content-Type"] = "image/png"
     response["Cache-Control"] = "private, max-age=31536000, immutable"
     return response

@@ -10,6 +10,8 @@ from django.shortcuts import render
 from annotation import steps
 from annotation.models import Session, Step, StepReview
 
+MARK_KEYS = {"right": "R", "wrong": "W", "redundant": "D"}
+
 
 def replay(request: HttpRequest, session: Session) -> HttpResponse:
     """Show a session that nobody works in; a returned one can be amended by its author."""
@@ -29,7 +31,7 @@ def replay_context(session: Session) -> dict[str, Any]:
     )
     return {
         "action_records": {step.index: step.action for step in rows},
-        "mark_choices": StepReview.Mark.choices,
+        "mark_choices": [(*choice, MARK_KEYS[choice[0]]) for choice in StepReview.Mark.choices],
         "session": session,
         "task": session.task,
         "steps": rows,

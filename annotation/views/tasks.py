@@ -25,9 +25,13 @@ def tasks(request: HttpRequest) -> HttpResponse:
     """List tasks, filtered by text, state and domain."""
     form = TaskFilter(request.GET)
     wanted = form.cleaned_data if form.is_valid() else {}
-    rows = access.tasks_for(request.user).annotate(
-        session_count=Count("sessions"),
-        accepted_count=Count("sessions", filter=Q(sessions__status=Session.Status.ACCEPTED)),
+    rows = (
+        access.tasks_for(request.user)
+        .annotate(
+            session_count=Count("sessions"),
+            accepted_count=Count("sessions", filter=Q(sessions__status=Session.Status.ACCEPTED)),
+        )
+        .order_by("-priority", "pk")
     )
     if words := wanted.get("q"):
         rows = rows.filter(Q(instruction__icontains=words) | Q(external_id__icontains=words))

@@ -17,12 +17,14 @@ function shape(name, attributes, text) {
  */
 export function draw(svg, marks) {
   svg.replaceChildren(arrowHead());
+  // Rings and numbers keep their size on the page however small the picture is shown.
+  const unit = Math.min(2.2, Math.max(1, svg.viewBox.baseVal.width / (svg.clientWidth || 1280) / 1.35));
   const taken = [];
   for (const mark of marks) {
     const group = shape("g", { class: `mark ${mark.kind}${mark.chosen ? " chosen" : ""}` });
     const where = points(mark.action);
-    if (where.length) at(group, mark, where, spread(taken, where[0]));
-    else if (mark.action) aside(group, mark, svg, taken);
+    if (where.length) at(group, mark, where, spread(taken, where[0]), unit);
+    else if (mark.action) aside(group, mark, svg, taken, unit);
     svg.append(group);
   }
 }
@@ -34,32 +36,31 @@ function spread(taken, [x, y]) {
   return same;
 }
 
-function at(group, mark, where, shift) {
+function at(group, mark, where, shift, unit) {
   const [x, y] = where[0];
   if (where.length > 1) {
     group.append(shape("polyline", { points: where.map((p) => p.join(",")).join(" "), class: "path", "marker-end": "url(#head)" }));
   }
-  group.append(shape("circle", { cx: x, cy: y, r: 15, class: "halo" }));
-  group.append(shape("circle", { cx: x, cy: y, r: 14, class: "ring" }));
-  group.append(shape("circle", { cx: x, cy: y, r: 2.2, class: "dot" }));
-  if (mark.action.count > 1) group.append(shape("circle", { cx: x, cy: y, r: 9, class: "ring thin" }));
   if (mark.action.type === "scroll") {
-    const length = 34;
-    const [dx, dy] = [Math.sign(mark.action.dx || 0), Math.sign(mark.action.dy || 0)];
-    group.append(shape("line", { x1: x, y1: y, x2: x + dx * length, y2: y + dy * length, class: "path", "marker-end": "url(#head)" }));
+    const [dx, dy] = [Math.sign(mark.action.dx || 0) * 36 * unit, Math.sign(mark.action.dy || 0) * 36 * unit];
+    group.append(shape("line", { x1: x, y1: y, x2: x + dx, y2: y + dy, class: "path", "marker-end": "url(#head)" }));
   }
-  badge(group, mark.label, x + 13 + shift * 26, y - 13);
+  const target = shape("g", { transform: `translate(${x} ${y}) scale(${unit})` });
+  target.append(shape("circle", { r: 15, class: "halo" }), shape("circle", { r: 14, class: "ring" }), shape("circle", { r: 2.2, class: "dot" }));
+  if (mark.action.count > 1) target.append(shape("circle", { r: 9, class: "ring thin" }));
+  badge(target, mark.label, 13 + shift * 26, -13);
+  group.append(target);
 }
 
 /** An action without a place (type, hotkey, wait …) is written at the lower edge. */
-function aside(group, mark, svg, taken) {
-  const height = svg.viewBox.baseVal.height;
+function aside(group, mark, svg, taken, unit) {
   const row = taken.filter(([x]) => x < 0).length;
   taken.push([-1000 - row * 100, 0]);
-  const y = height - 22 - row * 30;
-  badge(group, mark.label, 24, y);
+  const line = shape("g", { transform: `translate(${24 * unit} ${svg.viewBox.baseVal.height - (22 + row * 30) * unit}) scale(${unit})` });
+  badge(line, mark.label, 0, 0);
   const text = mark.text.length > 60 ? `${mark.text.slice(0, 59)}…` : mark.text;
-  group.append(shape("text", { x: 44, y: y + 5, class: "words" }, text));
+  line.append(shape("text", { x: 20, y: 5, class: "words" }, text));
+  group.append(line);
 }
 
 function badge(group, label, x, y) {
