@@ -6,6 +6,8 @@ Both are plain JSON on a task: `setup` is a list of steps, `verifier` one object
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -73,7 +75,7 @@ def set_up(desktop: Desktop, setup: Sequence[Mapping[str, Any]], *, epoch: int) 
         if problems:
             raise SetupFailed(f"setup step {number + 1}: {problems[0]}")
         try:
-            _STEPS[step["kind"]](desktop, step, epoch, f"setup-{epoch}-{number}")
+            _STEPS[step["kind"]](desktop, step, epoch, _action_id(epoch, number, step))
         except ActionFailed as error:
             raise SetupFailed(f"setup step {number + 1} ({step['kind']}): {error}") from error
 
@@ -95,12 +97,19 @@ def verify(desktop: Desktop, verifier: Mapping[str, Any]) -> Verdict:
             raise SetupFailed(f"no verifier {kind!r}; there are: {', '.join(_VERIFIERS)}")
 
 
+def _action_id(epoch: int, number: int, step: Mapping[str, Any]) -> str:
+    """Return the same id for the same step of the same lease: a second run launches nothing twice."""
+    said = json.dumps([epoch, number, step], sort_keys=True)
+    return f"setup-{hashlib.sha256(said.encode()).hexdigest()[:32]}"
+
+
 # -- setting up --------------------------------------------------------------------------------
 
 
 def _miniwob(desktop: Desktop, step: Mapping[str, Any], epoch: int, action_id: str) -> None:
     url = miniwob.url(step["page"])
-    _open(desktop, url, epoch, action_id)
+    # These pages are 160 pixels wide: twice as big a person can read them.
+    _open(desktop, url, epoch, action_id, scale=2)
     script = miniwob.start_script(step["seed"])
     _until(lambda: desktop.evaluate(script), f"{url} to start its episode")
 
@@ -109,9 +118,16 @@ def _open_url(desktop: Desktop, step: Mapping[str, Any], epoch: int, action_id: 
     _open(desktop, step["url"], epoch, action_id)
 
 
-def _open(desktop: Desktop, url: str, epoch: int, action_id: str) -> None:
-    """Show `url` and wait until it has loaded; raises SetupFailed if it can't be."""
-    desktop.perform(Navigate(url), epoch=epoch, action_id=action_id)
+def _open(desktop: Desktop, url: str, epoch: int, action_id: str, *, scale: int = 1) -> None:
+    """Show `url` and wait until it has loaded; raises SetupFailed if it can't be.
+
+    `scale` is that of a browser started for it; one that runs already keeps its own.
+    """
+    if _has_page(desktop):
+        desktop.perform(Navigate(url), epoch=epoch, action_id=action_id)
+    else:
+        argv = ["browser", f"--force-device-scale-factor={scale}", url]
+        desktop.launch(argv, epoch=epoch, action_id=action_id)
     state: list[str] = []
 
     def loaded() -> bool:
@@ -122,6 +138,13 @@ def _open(desktop: Desktop, url: str, epoch: int, action_id: str) -> None:
     _until(loaded, f"{url} to load")
     if state[1] == "chrome-error:":
         raise SetupFailed(f"{url} can't be opened on this desktop")
+
+
+def _has_page(desktop: Desktop) -> bool:
+    try:
+        return bool(desktop.evaluate("true"))
+    except ActionFailed:
+        return False
 
 
 def _launch(desktop: Desktop, step: Mapping[str, Any], epoch: int, action_id: str) -> None:

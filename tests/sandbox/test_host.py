@@ -1,0 +1,220 @@
+"""The host makes computers be what their rows say; fake computers, a real database."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from sandbox import host as host_module
+from sandbox import leases, pool
+from sandbox.host import Host
+from sandbox.models import Lease, Sandbox
+from sandbox.provider import DesktopLost, Handle, ProvisionFailed, SandboxSpec, StaleLease
+from sandbox.providers.fake import FakeProvider
+from trajectory import Move
+
+pytestmark = pytest.mark.django_db(transaction=True)
+State = Sandbox.State
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_module, "PROBE_EVERY_S", 0.0)
+
+
+@pytest.fixture
+def make_host() -> Iterator[Callable[..., Host]]:
+    hosts = []
+
+    def make(*, warm: int = 1, most: int = 4) -> Host:
+        hosts.append(Host(name="here", provider="fake", warm=warm, most=most))
+        return hosts[-1]
+
+    yield make
+    for host in hosts:
+        host._workers.shutdown()
+    for handle in FakeProvider().running():
+        FakeProvider().stop(handle)
+
+
+def _until(host: Host, done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not (host.idle() and done()):
+        host.step()
+        assert time.monotonic() < deadline, list(Sandbox.objects.values("name", "state", "cause"))
+    while not host.idle():
+        assert time.monotonic() < deadline
+
+
+def _count(state: str) -> int:
+    return Sandbox.objects.filter(state=state).count()
+
+
+def _lease(key: str = "k") -> Lease:
+    return leases.acquire(owner=None, purpose="agent", idempotency_key=key)
+
+
+def test_keeps_as_many_warm_as_asked(make_host: Callable[..., Host]) -> None:
+    host = make_host(warm=2)
+    _until(host, lambda: _count(State.READY) == 2)
+    _lease()
+    _until(host, lambda: _count(State.READY) == 2)
+    assert _count(State.LEASED) == 1
+
+
+def test_never_more_than_the_most(make_host: Callable[..., Host]) -> None:
+    host = make_host(warm=3, most=2)
+    _until(host, lambda: _count(State.READY) == 2)
+    _lease("a")
+    _lease("b")
+    for _ in range(5):
+        host.step()
+    assert Sandbox.objects.count() == 2
+
+
+def test_a_released_computer_comes_back_as_another_start(make_host: Callable[..., Host]) -> None:
+    host = make_host(most=1)
+    _until(host, lambda: _count(State.READY) == 1)
+    lease = _lease()
+    old = leases.connect(lease)
+    before = Sandbox.objects.get()
+    leases.release(lease, reason="done")
+    _until(host, lambda: _count(State.READY) == 1)
+    after = Sandbox.objects.get()
+    assert after.handle["boot_id"] != before.handle["boot_id"]
+    assert (after.reuse_count, after.epoch) == (1, before.epoch + 1)
+    with pytest.raises(DesktopLost):
+        old.observe()
+    fresh = FakeProvider().connect(after.as_handle())
+    with pytest.raises(StaleLease):
+        fresh.perform(Move(1, 1), epoch=lease.epoch, action_id="late")
+
+
+def test_a_dead_leased_computer_loses_its_lease_and_is_replaced(
+    make_host: Callable[..., Host],
+) -> None:
+    host = make_host(most=1)
+    _until(host, lambda: _count(State.READY) == 1)
+    lease = _lease()
+    dead = Sandbox.objects.get()
+    FakeProvider().kill(dead.as_handle())
+    _until(host, lambda: _count(State.READY) == 1)
+    lease.refresh_from_db()
+    dead.refresh_from_db()
+    assert lease.state == Lease.State.LOST
+    assert "its process is gone" in lease.release_reason
+    assert dead.state == State.GONE
+    assert "its process is gone" in dead.cause
+    assert dead.as_handle() not in FakeProvider().running()
+
+
+def test_a_new_host_adopts_what_runs_and_ends_what_nobody_knows(
+    make_host: Callable[..., Host],
+) -> None:
+    first = make_host()
+    _until(first, lambda: _count(State.READY) == 1)
+    boot_id = Sandbox.objects.get().handle["boot_id"]
+    orphan = FakeProvider().start(SandboxSpec("orphan"))
+    second = make_host()
+    second.adopt()
+    _until(second, lambda: _count(State.READY) == 1)
+    assert Sandbox.objects.get().handle["boot_id"] == boot_id
+    assert orphan not in FakeProvider().running()
+
+
+def test_a_row_whose_computer_went_while_no_host_ran(make_host: Callable[..., Host]) -> None:
+    _until(first := make_host(), lambda: _count(State.READY) == 1)
+    FakeProvider().stop(Sandbox.objects.get().as_handle())
+    second = make_host()
+    second.adopt()
+    _until(second, lambda: _count(State.GONE) == 1 and _count(State.READY) == 1)
+    assert first.idle()
+
+
+def test_an_interrupted_start_is_begun_again(make_host: Callable[..., Host]) -> None:
+    host = make_host()
+    row = pool.replenish(host="here", provider="fake", warm=1, most=1)[0]
+    FakeProvider().start(SandboxSpec(row.name))
+    host.adopt()
+    _until(host, lambda: _count(State.READY) == 1)
+    assert Sandbox.objects.get().pk == row.pk
+
+
+def test_repeated_failures_keep_their_cause_and_pause(
+    make_host: Callable[..., Host], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(self: FakeProvider, spec: SandboxSpec) -> Handle:
+        raise ProvisionFailed("Xvnc: no memory")
+
+    monkeypatch.setattr(FakeProvider, "start", broken)
+    host = make_host()
+    _until(host, lambda: host._not_before > time.monotonic())
+    for _ in range(5):
+        host.step()
+    causes = set(Sandbox.objects.values_list("cause", flat=True))
+    assert causes == {"Xvnc: no memory"}
+    assert Sandbox.objects.count() == 3
+
+
+def test_nothing_stays_in_a_middle_state(make_host: Callable[..., Host]) -> None:
+    host = make_host(warm=0)
+    stuck = Sandbox.objects.create(
+        name="stuck", provider="fake", host="here",
+        state_deadline=timezone.now() - timedelta(seconds=1),
+    )  # fmt: skip
+    _until(host, lambda: _count(State.GONE) == 1)
+    stuck.refresh_from_db()
+    assert stuck.cause == "still provisioning at its deadline"
+
+
+def test_other_hosts_computers_are_left_alone(make_host: Callable[..., Host]) -> None:
+    theirs = Sandbox.objects.create(name="theirs", provider="fake", host="there")
+    _until(make_host(), lambda: _count(State.READY) == 1)
+    theirs.refresh_from_db()
+    assert theirs.state == State.PROVISIONING
+
+
+def test_stop_all_ends_every_computer(make_host: Callable[..., Host]) -> None:
+    host = make_host(warm=2)
+    _until(host, lambda: _count(State.READY) == 2)
+    lease = _lease()
+    host.stop_all()
+    lease.refresh_from_db()
+    assert lease.state == Lease.State.LOST
+    assert _count(State.GONE) == 2
+    assert FakeProvider().running() == []
+
+
+def _ready(**values: Any) -> Sandbox:
+    return Sandbox.objects.create(name="one", provider="fake", host="here", **values)
+
+
+def test_a_reset_without_a_new_start_is_not_believed() -> None:
+    handle = Handle("fake", "one", "same-boot")
+    row = _ready(state=State.RESETTING, handle=Sandbox.handle_record(handle))
+    assert not pool.mark_ready(row, handle)
+    row.refresh_from_db()
+    assert row.state == State.FAILED
+    assert "same boot_id" in row.cause
+
+
+def test_late_verbs_change_nothing() -> None:
+    row = _ready(state=State.GONE)
+    assert not pool.mark_failed(row, cause="late")
+    assert not pool.retire(row)
+    assert not pool.request_reset(row, cause="late")
+    assert not pool.mark_ready(row, Handle("fake", "one", "b"))
+    row.refresh_from_db()
+    assert (row.state, row.cause, row.epoch) == (State.GONE, "", 0)
+
+
+def test_request_reset_fences_first() -> None:
+    row = _ready(state=State.READY)
+    assert pool.request_reset(row, cause="an admin asked")
+    row.refresh_from_db()
+    assert (row.state, row.epoch) == (State.RESETTING, 1)
