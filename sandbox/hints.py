@@ -95,7 +95,7 @@ async def announce(lease_id: int, socket: str) -> None:
         return
     try:
         await layer.group_send(group(lease_id), {"type": "hint", "controller": socket})
-    except Exception as error:  # noqa: BLE001 - whatever it raises: the limit is per process then
+    except Exception as error:
         log.warning("the new controller of lease %s was not announced: %s", lease_id, error)
 
 
@@ -117,7 +117,7 @@ def _best_effort(lease_id: int, send: Callable[[Any, int], Awaitable[None]]) -> 
         return
     try:
         async_to_sync(send)(layer, lease_id)
-    except Exception as error:  # noqa: BLE001 - whatever it raises: a hint costs latency only
+    except Exception as error:
         log.warning("a hint about lease %s was lost: %s", lease_id, error)
 
 
@@ -147,7 +147,7 @@ async def _listen_elsewhere(lease_id: int, listener: Listener) -> None:
                     await _hear(layer, await layer.receive(channel), listener)
             finally:
                 await layer.group_discard(group(lease_id), channel)
-        except Exception as error:  # noqa: BLE001 - the layer is away: the rows are still looked at
+        except Exception as error:
             log.warning("no hints about lease %s for now: %s", lease_id, error)
             await asyncio.sleep(RECONNECT_S)
 
