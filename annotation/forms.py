@@ -7,11 +7,11 @@ from typing import Any
 
 from django import forms
 from django.http import QueryDict
-from trajectory import action_to_dict
 
 from annotation import commands
 from annotation.models import Review, Session, Step, StepReview, Task
 from annotation.reviews import Mark
+from trajectory import action_to_dict
 
 MAX_IMPORT_BYTES = 10_000_000
 
@@ -23,6 +23,19 @@ class TaskFilter(forms.Form):
     state = forms.ChoiceField(
         required=False, choices=[("", "any state"), *Task.State.choices], label="State"
     )
+    domain = forms.CharField(required=False, label="Domain")
+
+
+class ExportForm(forms.Form):
+    """How accepted sessions are written for a trainer."""
+
+    DIALECTS = [
+        ("box", "UI-TARS 1.5, screenshots"),
+        ("point", "UI-TARS-2, screenshots"),
+        ("element", "element numbers, lists of elements"),
+    ]
+
+    dialect = forms.ChoiceField(choices=DIALECTS, label="Actions as")
     domain = forms.CharField(required=False, label="Domain")
 
 

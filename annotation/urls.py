@@ -2,7 +2,17 @@
 
 from django.urls import path, register_converter
 
-from annotation.views import blobs, control, decisions, home, queue, reviews, tasks, workbench
+from annotation.views import (
+    blobs,
+    control,
+    decisions,
+    exports,
+    home,
+    queue,
+    reviews,
+    tasks,
+    workbench,
+)
 
 
 class Sha256:
@@ -43,5 +53,6 @@ urlpatterns = [
     path("tasks/import/", tasks.import_tasks, name="import-tasks"),
     path("tasks/<int:task_id>/", tasks.task, name="task"),
     path("tasks/<int:task_id>/retire/", tasks.retire, name="retire-task"),
+    path("export/", exports.export, name="export"),
     path("blobs/<sha256:sha>.png", blobs.picture, name="picture"),
 ]

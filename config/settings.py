@@ -133,6 +133,7 @@ POLICY_TOKEN = env.service("TANDEM_POLICY_TOKEN")
 RUNS_DIR = STATE_DIR / "runs"
 
 # --- people ---------------------------------------------------------------------------------------
+DEMO = not PRODUCTION  # the sign-in page names the demo's accounts
 LOGIN_URL = "/accounts/login/"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/accounts/login/"

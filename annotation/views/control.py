@@ -6,11 +6,11 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
-from trajectory import Outcome
 
 from annotation import access, commands, sessions, takeover
 from annotation.errors import BadInput, Refused
 from annotation.views.answers import Body, conflict, integer, json_verb, text
+from trajectory import Outcome
 
 
 @json_verb

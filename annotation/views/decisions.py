@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from django.http import HttpRequest
-from trajectory import action_to_dict
 
 from annotation import access, commands, sessions, steps
 from annotation.errors import BadInput
 from annotation.models import DecisionPoint, Session, Step
 from annotation.views.answers import Body, integer, json_verb, text
 from annotation.views.workbench import frame_of
+from trajectory import action_to_dict
 
 
 @json_verb

@@ -9,6 +9,7 @@ from django.shortcuts import redirect, render
 
 from agent.models import Deployment
 from annotation import access
+from annotation.forms import ExportForm
 from annotation.models import Decision, Session, Task
 
 
@@ -31,6 +32,11 @@ def _overview() -> dict[str, object]:
     kinds = dict(Decision.objects.values_list("kind").annotate(Count("pk")))
     proposed = sum(kinds.values()) - kinds.get(Decision.Kind.TAKEN_OVER, 0)
     return {
+        "export": ExportForm(),
+        "domains": Task.objects.exclude(domain="")
+        .order_by("domain")
+        .values_list("domain", flat=True)
+        .distinct(),
         "tasks": tasks,
         "sessions": sessions,
         "decisions": sum(kinds.values()),

@@ -52,3 +52,15 @@ export function openDialog(id) {
     dialog.querySelector("textarea, input, [autofocus]")?.focus();
   }
 }
+
+/** Ask before something that can't be taken back; resolves to whether the person agreed. */
+export function confirmed(text) {
+  const dialog = document.getElementById("confirm-dialog");
+  document.getElementById("confirm-what").textContent = text;
+  openDialog("confirm-dialog");
+  return new Promise((resolve) => {
+    let yes = false;
+    dialog.querySelector("form").onsubmit = (event) => { event.preventDefault(); yes = true; dialog.close(); };
+    dialog.addEventListener("close", () => resolve(yes), { once: true });
+  });
+}

@@ -87,7 +87,7 @@ export function pixel(svg, event) {
 }
 
 /** Let the person pick a place (or a line, by dragging) until `stop()` is called. */
-export function picker(svg, onPick) {
+function picker(svg, onPick) {
   let from = null;
   const down = (event) => {
     from = pixel(svg, event);
@@ -107,4 +107,21 @@ export function picker(svg, onPick) {
     svg.removeEventListener("pointerdown", down);
     svg.removeEventListener("pointerup", up);
   };
+}
+
+/** Make `button` start and stop a pick over `svg`; one pick ends it. Returns {toggle, stop}. */
+export function pickButton(button, svg, onPick) {
+  let end = null;
+  const stop = () => {
+    end?.();
+    end = null;
+    button.setAttribute("aria-pressed", "false");
+  };
+  const toggle = () => {
+    if (end) return stop();
+    end = picker(svg, (places) => { onPick(places); stop(); });
+    button.setAttribute("aria-pressed", "true");
+  };
+  button.addEventListener("click", toggle);
+  return { toggle, stop };
 }

@@ -8,8 +8,8 @@ import { desk } from "./desk.js";
 import { drafts } from "./drafts.js";
 import { editor } from "./editor.js";
 import { hints } from "./hints.js";
-import { bindDialogs, bindKeys, openDialog } from "./keys.js";
-import { draw, picker } from "./overlay.js";
+import { bindDialogs, bindKeys, confirmed, openDialog } from "./keys.js";
+import { draw, pickButton } from "./overlay.js";
 import { thoughts } from "./thoughts.js";
 
 const $ = (id) => document.getElementById(id);
@@ -19,7 +19,6 @@ const panel = $("panel");
 const overlay = $("overlay");
 const now = { fence: Number(root.dataset.fence), phase: "", point: "", seen: "", controller: "agent", version: "", proposals: [] };
 let inFlight = 0;
-let stopPicking = null;
 let askWhy = false; // after a takeover: go to the first missing thought once it is shown
 let acceptedAt = null; // performance.now() of the last decision, until its proposals are shown
 
@@ -35,6 +34,8 @@ const why = thoughts({
   container: $("thoughts"), url: `${base}thought/`, fence: () => now.fence, onTyped: () => keep.touch(), onSaved: refresh,
 });
 const screen = desk(root, { paint });
+const pick = pickButton($("pick"), overlay, (places) =>
+  edit.setCommand(places.length > 1 ? `drag(${places.flat().join(", ")})` : withPlace(edit.value().command, places[0])));
 
 // -- the panel -------------------------------------------------------------------------------------
 
@@ -172,17 +173,6 @@ async function control() {
   refresh();
 }
 
-function confirmed(text) {
-  $("confirm-what").textContent = text;
-  openDialog("confirm-dialog");
-  const dialog = $("confirm-dialog");
-  return new Promise((resolve) => {
-    let yes = false;
-    dialog.querySelector("form").onsubmit = (event) => { event.preventDefault(); yes = true; dialog.close(); };
-    dialog.addEventListener("close", () => resolve(yes), { once: true });
-  });
-}
-
 function notice(text, level = "warn") {
   const box = $("notice");
   box.className = `notice ${level}`;
@@ -200,14 +190,6 @@ function lost(text) {
 
 // -- keys, buttons, dialogs --------------------------------------------------------------------------
 
-function pick() {
-  stopPicking = stopPicking ? stopPicking() : picker(overlay, (places) => {
-    edit.setCommand(places.length > 1 ? `drag(${places.flat().join(", ")})` : withPlace(edit.value().command, places[0]));
-    pick();
-  });
-  $("pick").setAttribute("aria-pressed", String(Boolean(stopPicking)));
-}
-
 function step(by) {
   const ranks = now.proposals.filter((p) => p.action).map((p) => p.rank);
   if (ranks.length) choose(ranks[(ranks.indexOf(edit.rank()) + by + ranks.length) % ranks.length]);
@@ -223,8 +205,8 @@ const acts = { control, ask, own: () => { edit.load(null); mark(); edit.focus("c
 bindDialogs();
 bindKeys({
   digit: number, Enter: () => decide(), j: () => step(1), k: () => step(-1),
-  e: () => edit.focus("thought"), a: () => edit.focus("command"), p: () => now.controller === "agent" && pick(), o: acts.own,
-  r: () => $("hint").focus(), t: () => now.controller === "agent" && control(), "Ctrl+Alt+t": control, Escape: () => stopPicking && pick(),
+  e: () => edit.focus("thought"), a: () => edit.focus("command"), p: () => now.controller === "agent" && pick.toggle(), o: acts.own,
+  r: () => $("hint").focus(), t: () => now.controller === "agent" && control(), "Ctrl+Alt+t": control, Escape: pick.stop,
   f: () => openDialog("finish-dialog"), i: () => openDialog("infeasible-dialog"), b: () => openDialog("report-dialog"),
   s: () => openDialog("skip-dialog"), "?": () => openDialog("help-dialog"),
 }, { within: $("desktop") });
@@ -235,7 +217,6 @@ document.addEventListener("click", (event) => {
   else if (accept) decide({ rank: Number(accept), typed: Number(accept) === edit.rank() && edit.dirty() });
   else if (act) acts[act]();
 });
-$("pick").addEventListener("click", pick);
 $("editor").addEventListener("submit", (event) => { event.preventDefault(); document.activeElement.blur(); decide(); });
 $("ask").addEventListener("submit", (event) => { event.preventDefault(); ask(); });
 $("hint").addEventListener("input", () => keep.touch());

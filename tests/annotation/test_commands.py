@@ -1,6 +1,8 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+from annotation.commands import CommandError, format, parse
 from trajectory import (
     BUTTONS,
     AskUser,
@@ -25,8 +27,6 @@ from trajectory import (
 )
 from trajectory.keys import MODIFIERS, NAMED_KEYS
 
-from annotation.commands import CommandError, format, parse
-
 pixels = st.integers(0, 4000)
 buttons = st.sampled_from(BUTTONS)
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
@@ -47,7 +47,9 @@ actions = st.one_of(
     st.builds(MouseDown, buttons),
     st.builds(MouseUp, buttons),
     st.builds(
-        Drag, st.lists(st.tuples(pixels, pixels), min_size=2, max_size=5).map(tuple), buttons
+        Drag,
+        st.lists(st.tuples(pixels, pixels), min_size=2, max_size=5).map(tuple),
+        buttons,
     ),
     st.builds(Scroll, pixels, pixels, st.integers(-50, 50), st.integers(-50, 50)),
     st.builds(LongPress, pixels, pixels, milliseconds),
@@ -121,7 +123,8 @@ def test_people_may_write(text, action):
 )
 def test_a_mistake_is_named(text, message):
     with pytest.raises(
-        CommandError, match=message.replace("(", r"\(").replace(")", r"\)").replace("?", r"\?")
+        CommandError,
+        match=message.replace("(", r"\(").replace(")", r"\)").replace("?", r"\?"),
     ):
         parse(text)
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from playwright._impl._driver import compute_driver_executable
-from trajectory import action_to_dict
 
 from annotation import commands
+from trajectory import action_to_dict
 
 SCRIPT = """
 import fs from "node:fs";
