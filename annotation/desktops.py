@@ -7,11 +7,10 @@ from contextlib import contextmanager
 from datetime import timedelta
 from threading import Lock
 
+from annotation.models import Session
 from sandbox import leases
 from sandbox.models import Lease
 from sandbox.provider import Desktop, DesktopLost
-
-from annotation.models import Session
 
 # Longer than a session's grace time, so that the session ends first and its steps are kept.
 TTL = timedelta(seconds=180)

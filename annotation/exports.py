@@ -21,11 +21,10 @@ from typing import Any, TextIO
 from agent import dialects
 from agent.dialects import Dialect, LossyConversion, frame_of
 from agent.render import Message, ObservationKind, render, target_text
-from trajectory import Step, Trajectory
-
 from annotation import pictures
 from annotation.models import Session
 from annotation.reviews import NoTrajectory, trajectory_of
+from trajectory import Step, Trajectory
 
 FILES = ("uitars.jsonl", "steps.jsonl", "trajectories.jsonl", "trl.jsonl")
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import transaction
-from sandbox import setups
 
 from annotation.errors import BadInput
 from annotation.models import Task
+from sandbox import setups
 
 FORMATS = ("json", "jsonl", "csv")
 TEXTS = {"external_id": 200, "instruction": 10_000, "domain": 64, "guidelines": 10_000}

@@ -6,9 +6,10 @@ from collections import OrderedDict
 from functools import lru_cache
 from threading import Lock
 
+from django.conf import settings
+
 from blobs import BlobStore, open_store
 from blobs.store import sha256_of
-from django.conf import settings
 
 REMEMBERED = 64  # pictures, about 100 KB each: the guard looks at the newest again
 

@@ -12,6 +12,6 @@ from annotation.models import Pseudonym
 def of(user: User) -> str:
     """Return the user's pseudonym, made at random the first time and never derived from anything."""
     row, _ = Pseudonym.objects.get_or_create(
-        user=user, defaults={"name": f"annotator-{secrets.token_hex(6)}"}
+        user=user, defaults={"name": f"p-{secrets.token_hex(6)}"}
     )
     return row.name

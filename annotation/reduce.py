@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from annotation import keysyms
 from trajectory import (
     Action,
     Button,
@@ -25,8 +26,6 @@ from trajectory import (
     Scroll,
     Type,
 )
-
-from annotation import keysyms
 
 MULTI_CLICK_S = 0.5
 MULTI_CLICK_PX = 4

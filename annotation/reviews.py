@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import trajectory
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
-from trajectory import Actor, FormatError, Outcome, Trajectory
 
+import trajectory
 from annotation import fencing, hints, tasks, values
 from annotation.errors import BadInput, NotYours, Refused
 from annotation.models import Review, Session, Step, StepReview
+from trajectory import Actor, FormatError, Outcome, Trajectory
 
 STATUS_AFTER = {
     Review.Verdict.ACCEPTED: Session.Status.ACCEPTED,

@@ -6,6 +6,7 @@ import io
 from collections.abc import Iterable
 
 from PIL import Image, ImageChops
+
 from sandbox.provider import Frame
 from trajectory import Action, Drag, Observation, Point, target
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 
 from annotation.errors import BadInput, NoTask
 from annotation.models import Session, Skip, Task
@@ -49,20 +49,27 @@ def create(
         raise BadInput(f"external_id: {external_id!r} exists already") from None
 
 
+def offered(user: User) -> QuerySet[Task]:
+    """Return the tasks that the queue would give to `user`.
+
+    Not those that the user skipped, finished or has under way; one whose session expired or failed
+    may be tried again.
+    """
+    mine = Session.objects.filter(task=OuterRef("pk"), author=user).exclude(
+        status__in=[Session.Status.EXPIRED, Session.Status.FAILED]
+    )
+    skipped = Skip.objects.filter(task=OuterRef("pk"), user=user)
+    return Task.objects.filter(~Exists(mine), ~Exists(skipped), state=Task.State.OPEN)
+
+
 def claim(*, user: User) -> Task:
     """Return an open task for `user`, its row locked until the transaction ends; raises NoTask.
 
-    The caller creates the session in the same transaction and calls `settle`. Tasks that the user
-    skipped or has attempted are not offered; rows that others are claiming are passed by.
+    The caller creates the session in the same transaction and calls `settle`. Rows that others are
+    claiming at this moment are passed by.
     """
-    mine = Session.objects.filter(task=OuterRef("pk"), author=user)
-    skipped = Skip.objects.filter(task=OuterRef("pk"), user=user)
-    task = (
-        Task.objects.select_for_update(skip_locked=True)
-        .filter(~Exists(mine), ~Exists(skipped), state=Task.State.OPEN)
-        .order_by("-priority", "pk")
-        .first()
-    )
+    waiting = offered(user).select_for_update(skip_locked=True, of=("self",))
+    task = waiting.order_by("-priority", "pk").first()
     if task is None:
         raise NoTask("no open task is left for you: import more, or review what is waiting")
     return task

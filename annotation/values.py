@@ -6,9 +6,8 @@ import dataclasses
 from typing import Any
 
 import trajectory
-from trajectory import Sample
-
 from annotation.models import Session, Step
+from trajectory import Sample
 
 
 def step_value(row: Step, *, sample: Sample | None = None) -> trajectory.Step:

@@ -7,18 +7,18 @@ import time
 from typing import Any
 
 import pytest
-from agent.models import Deployment
 from django.contrib.auth.models import User
 from django.utils import timezone
 from PIL import Image, ImageDraw
+
+from agent.models import Deployment
+from annotation import background, desktops, jobs, sessions, tasks
+from annotation.models import Session, Task
+from annotation.reduce import Event
 from sandbox import leases
 from sandbox.models import Lease, Sandbox
 from sandbox.provider import ActionFailed, ActionResult, DesktopLost, Frame
 from trajectory import Action, Element
-
-from annotation import background, desktops, jobs, sessions, tasks
-from annotation.models import Session, Task
-from annotation.reduce import Event
 
 
 class Hand:

@@ -6,6 +6,8 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from annotation.reduce import Event, reduce
 from trajectory import (
     Action,
     Click,
@@ -17,8 +19,6 @@ from trajectory import (
     Scroll,
     Type,
 )
-
-from annotation.reduce import Event, reduce
 
 
 def actions(hand: Any) -> list[Action]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 
 from PIL import Image, ImageDraw
-from trajectory import Click, Drag, Hotkey
 
 from annotation.screens import changed, places
+from trajectory import Click, Drag, Hotkey
 
 
 def screen(*boxes: tuple[int, int, int, int], colour: str = "black") -> bytes:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from trajectory import Click, Type
 
 from annotation import access, reaper, sessions, steps
 from annotation.errors import AlreadyDecided, BadInput, Busy, StaleFence, StaleScreen
 from annotation.models import Decision, DecisionPoint, Session, Step
+from trajectory import Click, Type
 
 OK = {"type": "click", "x": 130, "y": 115}
 
@@ -30,9 +30,7 @@ def decide(session: Session, **changes: Any) -> Step:
     return steps.decide(session, **{**values, **changes})
 
 
-def test_proposals_are_ready_with_their_picture(
-    session: Session, annotator: Any
-) -> None:
+def test_proposals_are_ready_with_their_picture(session: Session, annotator: Any) -> None:
     point = steps.current(session)
     assert point is not None
     assert (point.status, point.index) == (DecisionPoint.Status.READY, 0)
@@ -41,9 +39,7 @@ def test_proposals_are_ready_with_their_picture(
     assert point.observation and point.observation["elements"]
 
 
-def test_accepting_does_it_once_and_asks_again(
-    session: Session, desktop: Any, queue: Any
-) -> None:
+def test_accepting_does_it_once_and_asks_again(session: Session, desktop: Any, queue: Any) -> None:
     step = decide(session)
     assert step.state == Step.State.CHOSEN
     queue.run()
@@ -101,25 +97,19 @@ def test_a_changed_target_is_refused_and_a_new_round_begins(
     assert session.draft == {"thought": "I press ok.", "action": OK}
 
 
-def test_a_change_elsewhere_or_of_a_caret_is_let_through(
-    session: Session, desktop: Any
-) -> None:
+def test_a_change_elsewhere_or_of_a_caret_is_let_through(session: Session, desktop: Any) -> None:
     desktop.boxes += [(300, 0, 390, 40), (140, 90, 141, 99)]
     assert decide(session).state == Step.State.CHOSEN
 
 
-def test_typing_has_no_place_to_go_stale(
-    session: Session, desktop: Any, queue: Any
-) -> None:
+def test_typing_has_no_place_to_go_stale(session: Session, desktop: Any, queue: Any) -> None:
     desktop.boxes = []
     decide(session, action={"type": "type", "text": "hi"})
     queue.run()
     assert desktop.actions == [Type("hi")]
 
 
-def test_an_older_fence_is_refused_and_its_text_kept(
-    session: Session, annotator: Any
-) -> None:
+def test_an_older_fence_is_refused_and_its_text_kept(session: Session, annotator: Any) -> None:
     old = session.fence
     sessions.resume(session, by=annotator)
     with pytest.raises(StaleFence):

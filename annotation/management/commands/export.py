@@ -6,9 +6,9 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from agent import dialects
 from django.core.management.base import BaseCommand, CommandError
 
+from agent import dialects
 from annotation import exports
 from annotation.models import Session
 

@@ -1,0 +1,52 @@
+"""What Celery runs: each loads nothing but an id and calls one verb; it may run twice or never."""
+
+from __future__ import annotations
+
+from celery import Task as CeleryTask
+from celery import shared_task
+from django.db import transaction
+
+
+def soon(job: CeleryTask, row_id: int) -> None:
+    """Enqueue `job(row_id)` after the commit; a broker that is away costs time, not the answer."""
+    transaction.on_commit(lambda: job.apply_async((row_id,), retry=False), robust=True)
+
+
+@shared_task(queue="agent", ignore_result=True)
+def prepare(session_id: int) -> None:
+    """Lease and set up a computer for a session."""
+    from annotation import preparing
+
+    preparing.prepare(session_id)
+
+
+@shared_task(queue="agent", ignore_result=True)
+def propose(point_id: int) -> None:
+    """Ask the policy about a decision point."""
+    from annotation import proposals
+
+    proposals.propose(point_id)
+
+
+@shared_task(queue="agent", ignore_result=True)
+def execute(step_id: int) -> None:
+    """Do a chosen step."""
+    from annotation import steps
+
+    steps.execute(step_id)
+
+
+@shared_task(queue="agent", ignore_result=True)
+def close(session_id: int) -> None:
+    """Verify and submit a session that is ending."""
+    from annotation import endings
+
+    endings.close(session_id)
+
+
+@shared_task(queue="default", ignore_result=True)
+def reap() -> None:
+    """Find what dead processes left undone; beat calls it every few seconds."""
+    from annotation import reaper
+
+    reaper.reap()
