@@ -22,8 +22,8 @@ from pathlib import Path
 from benchmarks.screen_client import Client
 
 BULK_MIB = 256
-PINGS = 2000
-SMALL = 10_000
+PINGS = 4000
+SMALL = 40_000
 FRAMES = 40
 WIDTH, HEIGHT = 1280, 720
 TICKS = os.sysconf("SC_CLK_TCK")

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
+from itertools import islice
 from typing import cast
 
 from sandbox.rfb import DesktopHandshake, ProtocolError
 
 HIGH_WATER = 1 << 20
 """Bytes from the desktop that may wait for the browser before reading stops."""
+
+LOW_WATER = 1 << 19
+JOIN_UP_TO = 1 << 16
 
 HANDSHAKE_S = 10.0
 
@@ -22,7 +27,7 @@ class Backend(asyncio.Protocol):
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
-        self._chunks: list[bytes] = []
+        self._chunks: deque[bytes] = deque()
         self._size = 0
         self._paused = False
         self._closed = False
@@ -57,20 +62,35 @@ class Backend(asyncio.Protocol):
     # -- called by the stream ------------------------------------------------------------------------
 
     async def read(self) -> bytes:
-        """Return everything that has come, waiting for something; b"" once the desktop is gone."""
+        """Return what has come, waiting for something; b"" once the desktop is gone.
+
+        Small pieces come together; big ones come alone, for joining them costs more than a frame.
+        """
         if not self._chunks and not self._closed:
             self._reader = asyncio.get_running_loop().create_future()
             try:
                 await self._reader
             finally:
                 self._reader = None
-        data = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
-        self._chunks.clear()
-        self._size = 0
-        if self._paused and self._transport is not None:
+        data = self._take()
+        self._size -= len(data)
+        if self._paused and self._size < LOW_WATER and self._transport is not None:
             self._paused = False
             self._transport.resume_reading()
         return data
+
+    def _take(self) -> bytes:
+        if not self._chunks:
+            return b""
+        count, size = 1, len(self._chunks[0])
+        for chunk in islice(self._chunks, 1, None):
+            size += len(chunk)
+            if size > JOIN_UP_TO:
+                break
+            count += 1
+        if count == 1:
+            return self._chunks.popleft()
+        return b"".join([self._chunks.popleft() for _ in range(count)])
 
     def write(self, data: bytes) -> None:
         if self._transport is not None and not self._closed:
