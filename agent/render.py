@@ -52,6 +52,7 @@ def render(
     observation_kind: ObservationKind,
     history_n: int = 5,
     summary: str = "",
+    hint: str = "",
     language: str = "English",
 ) -> list[Message]:
     """Return the messages that ask a policy for the next step.
@@ -60,16 +61,18 @@ def render(
     MAX_DONE actions in words and at most 60 elements with names of at most 60 characters (see
     `agent.dialects.frame.shown`, `agent.words`); no picture. "screenshot": at most `history_n`
     pictures including the current one; older steps stay as the assistant's text. `summary` stands
-    for steps that a memory has dropped. Raises ValueError if elements are wanted and the
+    for steps that a memory has dropped, `hint` is what the person beside the agent says. Raises ValueError if elements are wanted and the
     observation was made without them.
     """
     if observation_kind == "elements":
-        return _elements(instruction, history, observation, summary)
+        return _elements(instruction, history, observation, summary, hint)
     prompt = SCREENSHOT_PROMPT.format(
         space=dialect.space, language=language, instruction=instruction.strip()
     )
     if summary:
         prompt += f"\n\n## Earlier\n{summary}"
+    if hint:
+        prompt += f"\n\n## Hint\n{hint}"
     messages: list[Message] = [{"role": "user", "content": prompt}]
     first_picture = len(history) - max(history_n - 1, 0)
     for at, step in enumerate(history):
@@ -109,13 +112,15 @@ def _picture(observation: Observation) -> Message:
 
 
 def _elements(
-    instruction: str, history: Sequence[Step], observation: Observation, summary: str
+    instruction: str, history: Sequence[Step], observation: Observation, summary: str, hint: str
 ) -> list[Message]:
     if observation.elements is None:
         raise ValueError("this policy reads elements and the observation was made without them")
     lines = [f"Task: {' '.join(instruction.split())}"]
+    if hint:
+        lines.append(f"Hint: {short(hint, MAX_OUTPUT)}")
     if summary:
-        lines.append(f"Earlier: {summary}")
+        lines.append(f"Earlier: {short(summary, MAX_OUTPUT)}")
     if history:
         lines.append("Done:")
         for number, step in enumerate(history[-MAX_DONE:], start=1):

@@ -1,0 +1,106 @@
+"""The agent by itself: observe, think, act, until it says that it is done. No database, no Django.
+
+Whoever drives the generator stores the steps; the loop only yields them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Protocol
+
+from agent.memory import Memory
+from agent.policy import Candidate, Policy, PolicyError, PolicyRequest
+from trajectory import Action, Actor, Fail, Finish, Observation, Outcome, Step, is_terminal
+
+TRIES = 3
+"""How often a policy is asked again for a reply that can be read."""
+
+
+class EnvironmentFailure(Exception):
+    """The computer broke: the episode says nothing about the policy (Outcome.ENV_FAILURE)."""
+
+
+class ActionRefused(Exception):
+    """The computer did not do an action and is fine; the policy is told and goes on."""
+
+
+class UnreadablePolicy(PolicyError):
+    """None of the replies to one request could be read."""
+
+
+class Environment(Protocol):
+    """What the loop needs of a computer."""
+
+    def observe(self) -> Observation:
+        """Return what is on the screen once it is still; raises EnvironmentFailure."""
+        ...
+
+    def act(self, action: Action) -> None:
+        """Do one action; raises ActionRefused, EnvironmentFailure."""
+        ...
+
+
+def run(
+    instruction: str,
+    environment: Environment,
+    policy: Policy,
+    *,
+    max_steps: int,
+    memory: Memory | None = None,
+    seed: int | None = None,
+) -> Generator[Step, None, Outcome]:
+    """Yield one step per decision, after it was done; return how the episode ended.
+
+    The last step is Finish or Fail unless `max_steps` ran out. Raises EnvironmentFailure and
+    PolicyError as they come: neither is an outcome of the policy's doing.
+    """
+    memory = memory or Memory()
+    history: list[Step] = []
+    for index in range(max_steps):
+        observation = environment.observe()
+        recalled = memory.recall(history)
+        request = PolicyRequest(
+            instruction,
+            recalled.steps,
+            observation,
+            summary=recalled.summary,
+            seed=None if seed is None else seed + index,
+        )
+        candidate = _decide(policy, request)
+        assert candidate.action is not None
+        error = ""
+        if not is_terminal(candidate.action):
+            try:
+                environment.act(candidate.action)
+            except ActionRefused as refusal:
+                error = str(refusal)
+        step = Step(
+            index=index,
+            observation=observation,
+            thought=candidate.thought,
+            action=candidate.action,
+            actor=Actor.AGENT,
+            model_version=candidate.version,
+            error=error,
+            sample=candidate.sample,
+        )
+        history.append(step)
+        yield step
+        match candidate.action:
+            case Finish():
+                return Outcome.FINISHED
+            case Fail():
+                return Outcome.FAILED
+    return Outcome.OUT_OF_STEPS
+
+
+def _decide(policy: Policy, request: PolicyRequest) -> Candidate:
+    """Return the first candidate that can be read; asks again for more, then raises."""
+    candidates: list[Candidate] = []
+    for attempt in range(1, TRIES + 1):
+        # The first answer may be greedy and stay the same: more candidates, another chance.
+        candidates = policy.propose(request, attempt)
+        for candidate in candidates:
+            if candidate.action is not None:
+                return candidate
+    raise UnreadablePolicy(f"no reply could be read: {candidates[0].error}")

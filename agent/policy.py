@@ -1,0 +1,82 @@
+"""What decides: the Policy protocol, what it is asked and what it answers. No Django here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from trajectory import Action, Observation, Sample, Step
+
+
+class PolicyError(Exception):
+    """A policy gave no answer; subclasses name the boundary that broke."""
+
+
+class PolicyUnreachable(PolicyError):
+    """Nothing answers at the endpoint, or not in time."""
+
+
+class PolicyBusy(PolicyError):
+    """The endpoint kept refusing for now (429, 503)."""
+
+
+class PolicyRefused(PolicyError):
+    """The endpoint does not accept the request; asking again would not help."""
+
+
+class PolicyMisconfigured(PolicyError):
+    """A deployment can't be turned into a policy; the message names the field."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyRequest:
+    """One decision to take: the task, the steps so far (oldest first), and what is seen now.
+
+    `hint` is what the person beside the agent says about this step; `summary` stands for steps that
+    a memory has dropped from `history`.
+    """
+
+    instruction: str
+    history: tuple[Step, ...]
+    observation: Observation
+    hint: str = ""
+    summary: str = ""
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One possible step. `action` is None where the reply `raw` can't be read; `error` says why.
+
+    `more` are actions that the same reply wants afterwards. `version` is the model that answered;
+    `sample` is what it sampled, where the endpoint tells.
+    """
+
+    thought: str
+    action: Action | None
+    raw: str
+    error: str = ""
+    sample: Sample | None = None
+    version: str = ""
+    more: tuple[Action, ...] = ()
+
+
+class Policy(Protocol):
+    """Decides on a next step."""
+
+    def propose(self, request: PolicyRequest, k: int) -> list[Candidate]:
+        """Return 1 to `k` candidates, the most likely first, no two alike.
+
+        A reply that can't be read is a candidate with an error. Raises PolicyError if there is no
+        reply at all.
+        """
+        ...
+
+
+def distinct(candidates: list[Candidate]) -> list[Candidate]:
+    """Return the candidates without repetitions of (thought, action, raw if unreadable), in order."""
+    kept: dict[object, Candidate] = {}
+    for candidate in candidates:
+        key = (candidate.thought, candidate.action, "" if candidate.action else candidate.raw)
+        kept.setdefault(key, candidate)
+    return list(kept.values())

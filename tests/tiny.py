@@ -1,0 +1,235 @@
+"""Tiny random checkpoints of real classes, made in a second or two; nothing is downloaded.
+
+`pytest_plugins = ["tests.tiny"]`, or import the makers.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+CHATML = (
+    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n"
+    "{% if message['content'] is string %}{{ message['content'] }}"
+    "{% else %}{% for part in message['content'] %}"
+    "{% if part['type'] == 'image' %}<|vision_start|><|image_pad|><|vision_end|>"
+    "{% else %}{{ part['text'] }}{% endif %}{% endfor %}{% endif %}"
+    "<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+SPECIAL = [
+    "<|endoftext|>",
+    "<|im_start|>",
+    "<|im_end|>",
+    "<|vision_start|>",
+    "<|vision_end|>",
+    "<|image_pad|>",
+    "<|video_pad|>",
+    "<|box_start|>",
+    "<|box_end|>",
+]
+
+
+def make_llama(folder: Path, *, seed: int = 0, version: str = "tiny-llama") -> Path:
+    """Write a text checkpoint: a Llama of two layers over bytes; reads elements."""
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    from agent.serving.manifest import Manifest, write_manifest
+
+    tokenizer = _tokenizer(folder)
+    torch.manual_seed(seed)
+    model = LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=len(tokenizer),
+            hidden_size=64,
+            intermediate_size=128,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            head_dim=16,
+            max_position_embeddings=4096,
+            tie_word_embeddings=True,
+            eos_token_id=tokenizer.convert_tokens_to_ids("<|im_end|>"),
+            initializer_range=0.2,
+        )
+    )
+    model.save_pretrained(folder)
+    write_manifest(
+        folder,
+        Manifest(dialect="element", observation="elements", coordinates="frame", version=version),
+    )
+    return folder
+
+
+def make_lora(folder: Path, base: Path, *, seed: int = 1, version: str = "tiny-lora") -> Path:
+    """Write a LoRA adapter with random (not zero) weights on a text checkpoint."""
+    import torch
+    from peft import LoraConfig, get_peft_model
+    from transformers import AutoModelForCausalLM
+
+    from agent.serving.manifest import Manifest, write_manifest
+
+    torch.manual_seed(seed)
+    model = get_peft_model(
+        AutoModelForCausalLM.from_pretrained(base),
+        LoraConfig(r=4, lora_alpha=8, target_modules="all-linear", init_lora_weights=False),
+    )
+    model.save_pretrained(folder)
+    write_manifest(
+        folder,
+        Manifest(
+            base=str(base),
+            kind="lora",
+            dialect="element",
+            observation="elements",
+            coordinates="frame",
+            version=version,
+        ),
+    )
+    return folder
+
+
+def make_qwen3_vl(folder: Path, *, seed: int = 0, version: str = "tiny-qwen3-vl") -> Path:
+    """Write a Qwen3-VL checkpoint of two layers; reads pictures, thousandths, point dialect."""
+    import torch
+    from transformers import Qwen3VLConfig, Qwen3VLForConditionalGeneration
+
+    tokenizer = _tokenizer(folder)
+    text = _text(tokenizer, {"mrope_section": [4, 2, 2], "mrope_interleaved": True})
+    vision = {
+        "depth": 2,
+        "hidden_size": 32,
+        "num_heads": 2,
+        "intermediate_size": 64,
+        "patch_size": 16,
+        "spatial_merge_size": 2,
+        "temporal_patch_size": 2,
+        "out_hidden_size": 64,
+        "num_position_embeddings": 256,
+        "deepstack_visual_indexes": [0],
+    }
+    torch.manual_seed(seed)
+    config = Qwen3VLConfig(text_config=text, vision_config=vision, **_marks(tokenizer))
+    return _save_vl(folder, Qwen3VLForConditionalGeneration(config), 16, "thousandth", version)
+
+
+def make_qwen2_5_vl(folder: Path, *, seed: int = 0, version: str = "tiny-qwen2.5-vl") -> Path:
+    """Write a Qwen2.5-VL checkpoint (the class of UI-TARS 1.5); box dialect, resized pixels."""
+    import torch
+    from transformers import Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration
+
+    tokenizer = _tokenizer(folder)
+    text = _text(tokenizer, {"mrope_section": [4, 2, 2]})
+    vision = {
+        "depth": 2,
+        "hidden_size": 32,
+        "num_heads": 2,
+        "intermediate_size": 64,
+        "patch_size": 14,
+        "spatial_merge_size": 2,
+        "temporal_patch_size": 2,
+        "window_size": 112,
+        "fullatt_block_indexes": [1],
+        "out_hidden_size": 64,
+    }
+    torch.manual_seed(seed)
+    config = Qwen2_5_VLConfig(text_config=text, vision_config=vision, **_marks(tokenizer))
+    return _save_vl(folder, Qwen2_5_VLForConditionalGeneration(config), 14, "resized", version)
+
+
+@pytest.fixture(scope="session")
+def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a tiny text checkpoint."""
+    return make_llama(tmp_path_factory.mktemp("tiny") / "llama")
+
+
+@pytest.fixture(scope="session")
+def tiny_lora(tmp_path_factory: pytest.TempPathFactory, tiny_llama: Path) -> Path:
+    """A folder with a LoRA adapter on `tiny_llama`."""
+    return make_lora(tmp_path_factory.mktemp("tiny") / "lora", tiny_llama)
+
+
+@pytest.fixture(scope="session")
+def tiny_qwen3_vl(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a tiny Qwen3-VL."""
+    return make_qwen3_vl(tmp_path_factory.mktemp("tiny") / "qwen3-vl")
+
+
+@pytest.fixture(scope="session")
+def tiny_qwen2_5_vl(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a tiny Qwen2.5-VL."""
+    return make_qwen2_5_vl(tmp_path_factory.mktemp("tiny") / "qwen2.5-vl")
+
+
+def _tokenizer(folder: Path):  # type: ignore[no-untyped-def]
+    """Write a byte-level tokenizer: 256 bytes and the special tokens of the Qwen family."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    folder.mkdir(parents=True, exist_ok=True)
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    tokenizer = Tokenizer(models.BPE({c: n for n, c in enumerate(alphabet)}, []))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens(SPECIAL)
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        eos_token="<|im_end|>",
+        pad_token="<|endoftext|>",
+        chat_template=CHATML,
+    )
+    fast.save_pretrained(folder)
+    return fast
+
+
+def _text(tokenizer, rope):  # type: ignore[no-untyped-def]
+    return {
+        "vocab_size": len(tokenizer),
+        "hidden_size": 64,
+        "intermediate_size": 128,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 16,
+        "max_position_embeddings": 8192,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, **rope},
+        "eos_token_id": tokenizer.convert_tokens_to_ids("<|im_end|>"),
+        "initializer_range": 0.2,
+    }
+
+
+def _marks(tokenizer):  # type: ignore[no-untyped-def]
+    names = {
+        "image_token_id": "<|image_pad|>",
+        "video_token_id": "<|video_pad|>",
+        "vision_start_token_id": "<|vision_start|>",
+        "vision_end_token_id": "<|vision_end|>",
+    }
+    return {key: tokenizer.convert_tokens_to_ids(token) for key, token in names.items()}
+
+
+def _save_vl(folder, model, patch, coordinates, version):  # type: ignore[no-untyped-def]
+    from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
+
+    from agent.serving.manifest import Manifest, write_manifest
+
+    model.save_pretrained(folder)
+    edge = (2 * patch) ** 2
+    Qwen2VLImageProcessorPil(
+        patch_size=patch,
+        merge_size=2,
+        temporal_patch_size=2,
+        size={"shortest_edge": edge * 4, "longest_edge": edge * 256},
+    ).save_pretrained(folder)
+    write_manifest(
+        folder,
+        Manifest(
+            dialect="box" if coordinates == "resized" else "point",
+            observation="screenshot",
+            coordinates=coordinates,
+            version=version,
+        ),
+    )
+    return folder
