@@ -8,6 +8,7 @@ trainer by the lock on its directory, and every step below can be done twice.
 from __future__ import annotations
 
 import datetime as dt
+import logging
 import os
 import secrets
 import signal
@@ -23,6 +24,7 @@ from django.db.models import Case, F, Q, Value, When
 from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 
+from blobs import BlobError
 from training import checkpoints, jobs, process, workdir
 from training.models import Metric, Run
 from training.runs import TRAINERS
@@ -33,8 +35,10 @@ STALE = dt.timedelta(seconds=30)
 REQUEUE = dt.timedelta(seconds=60)
 POLL_S = 0.5
 GRACE_S = 120.0  # what a trainer may take to write its checkpoint after SIGTERM
+STORE_PATIENCE_S = 300.0
 MAX_ATTEMPTS = 3  # of a run whose machine keeps dying under it
 
+log = logging.getLogger(__name__)
 shutting_down = threading.Event()
 
 
@@ -152,6 +156,11 @@ class Watch:
         if ended:
             self.settle(directory)
             return True
+        try:
+            self.upload(directory)
+        except BlobError as error:
+            # The trainer goes on, the next look tries again.
+            log.warning("run %s: %s", self.run_id, error)
         state = Run.objects.values_list("state", flat=True).get(pk=self.run_id)
         if state == Run.State.CANCELLING or shutting_down.is_set():
             self.stop()
@@ -168,7 +177,7 @@ class Watch:
             self.trainer.send(signal.SIGKILL)
 
     def report(self, directory: Path) -> None:
-        """Copy new metrics, checkpoints and the log's tail; raises Lost."""
+        """Copy new metrics and the log's tail; raises Lost."""
         assert self.series is not None
         values: dict[str, object] = {"log": process.log_tail(directory)}
         if lines := self.series.read():
@@ -180,15 +189,35 @@ class Watch:
         if total := (read_status(directory) or {}).get("total_steps"):
             values["total_steps"] = total
         self.write(**values)
+
+    def upload(self, directory: Path) -> None:
+        """Store the checkpoints that are not stored yet; raises BlobError, Lost."""
         for folder in workdir.finished_checkpoints(directory):
             if folder.name not in self.uploaded:
                 checkpoints.upload(Run.objects.get(pk=self.run_id), folder)
                 self.uploaded.add(folder.name)
                 self.write()
 
+    def upload_patiently(self, directory: Path) -> None:
+        """Upload what the trainer left; gives up (BlobError) after STORE_PATIENCE_S."""
+        until = time.monotonic() + STORE_PATIENCE_S
+        while True:
+            try:
+                return self.upload(directory)
+            except BlobError:
+                if time.monotonic() > until or shutting_down.is_set():
+                    raise
+                self.write()
+                shutting_down.wait(POLL_S)
+
     def settle(self, directory: Path) -> None:
         """Give the run its final state from what the trainer said and how it ended."""
         self.report(directory)
+        try:
+            self.upload_patiently(directory)
+        except BlobError as error:
+            self.fail(f"the checkpoints are in {directory}, but can't be stored: {error}; resume to try again")
+            return
         status = read_status(directory) or {}
         state = ENDINGS.get(status.get("state", ""))
         cancelling = Run.objects.filter(pk=self.run_id, state=Run.State.CANCELLING).exists()

@@ -14,7 +14,7 @@ from blobs import BlobError, DirectoryBlobStore, open_store
 from training import datasets
 from training.models import Run
 from training.rows import LeftOut, PromptFormat, Row, rows
-from training.rundir import RunDir
+from training.rundir import RunDir, RunDirError
 
 SHOWN = 50  # left-out steps that are named on the row; all are counted
 
@@ -22,10 +22,6 @@ SHOWN = 50  # left-out steps that are named on the row; all are counted
 class CannotPrepare(Exception):
     """There is nothing to train on, or it can't be had; the message says what to do."""
 
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-XX
 
 def directory_of(run: Run) -> Path:
     """Return where a run's directory is on this machine."""
@@ -58,10 +54,10 @@ def prepare(run: Run, directory: Path) -> dict[str, Any]:
             "version": run.name,
             "blobs": str(directory),
         }
-        RunDir.create(directory, config=config, rows=map(asdict, good))
+        RunDir.create(directory, config=config, lines=(row.to_line() for row in good))
         _fetch_pictures(directory, (sha for row in good for sha in row.images))
         _fetch_checkpoint(run, directory)
-    except BlobError as error:
+    except (BlobError, RunDirError) as error:
         raise CannotPrepare(str(error)) from error
     except KeyError as error:
         raise CannotPrepare(f"the manifest of {run.base.version} does not say its {error}") from error

@@ -1,0 +1,398 @@
+"""A run from launch to its end, with a trainer that is really a process; and every way of dying."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.db import connection
+from django.utils import timezone
+
+from blobs import StoreUnreachable, open_store
+from tests.training.sessions import make_session
+from training import datasets, jobs, process, runs, supervise, workdir
+from training.errors import BadConfig, NameTaken, WrongState
+from training.models import Checkpoint, Dataset, Run
+from training.presets import DEFAULTS, PRESETS, read_config
+from training.selection import Filters
+
+State = Run.State
+MANIFEST = {"format": 1, "dialect": "element", "observation": "elements"}
+
+
+@pytest.fixture(autouse=True)
+def place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, settings) -> None:
+    settings.RUNS_DIR = tmp_path / "runs"
+    settings.STORAGE_URL = f"file://{tmp_path / 'store'}"
+    monkeypatch.setattr(runs, "TRAINERS", "tests.training.standin")
+    monkeypatch.setattr(supervise, "TRAINERS", "tests.training.standin")
+    monkeypatch.setattr(supervise, "POLL_S", 0.05)
+
+
+@pytest.fixture(autouse=True)
+def queued(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Which runs were put into the queue; nothing is delivered."""
+    seen: list[int] = []
+    monkeypatch.setattr(jobs.supervise_run, "delay_on_commit", seen.append)
+    monkeypatch.setattr(jobs.supervise_run, "apply_async", lambda args, **_: seen.append(args[0]))
+    return seen
+
+
+@pytest.fixture
+def base(db: None) -> Checkpoint:
+    return Checkpoint.objects.create(version="box", uri="/nowhere", manifest=MANIFEST)
+
+
+@pytest.fixture
+def dataset(db: None) -> Dataset:
+    make_session()
+    return datasets.freeze(name="clicks", pool="sft", filters=Filters(), by=None)
+
+
+def wait_for(what: Callable[[], object], deadline_s: float = 20) -> None:
+    until = time.monotonic() + deadline_s
+    while not what():
+        assert time.monotonic() < until, "it did not happen in time"
+        time.sleep(0.02)
+
+
+def launch(dataset: Dataset, base: Checkpoint, *, step_s: float = 0.0, **config: object) -> Run:
+    values = PRESETS["quick"] | {"weight_decay": step_s} | config
+    return runs.launch(kind="sft", dataset=dataset, base=base, config=values, by=None)
+
+
+@pytest.fixture
+def supervising() -> Iterator[Callable[[Run], threading.Thread]]:
+    """Supervise a run in a thread of its own, as the worker does."""
+    threads: list[threading.Thread] = []
+
+    def begin(run: Run) -> threading.Thread:
+        def work() -> None:
+            try:
+                supervise.supervise(run.pk)
+            finally:
+                connection.close()
+
+        thread = threading.Thread(target=work)
+        threads.append(thread)
+        thread.start()
+        return thread
+
+    yield begin
+    for thread in threads:
+        thread.join(20)
+
+
+def now(run: Run) -> Run:
+    return Run.objects.get(pk=run.pk)
+
+
+# -- launching -----------------------------------------------------------------------------------
+
+
+def test_a_launch_is_queued_under_the_next_free_name(dataset, base, queued, admin_user):
+    one = runs.launch(kind="sft", dataset=dataset, base=base, config={}, by=admin_user)
+    two = launch(dataset, base)
+    assert (one.name, two.name) == ("sft-clicks-1", "sft-clicks-2")
+    assert one.config == DEFAULTS
+    assert queued == [one.pk, two.pk]
+    with pytest.raises(NameTaken, match="sft-clicks-1"):
+        runs.launch(kind="sft", dataset=dataset, base=base, config={}, by=None, name=one.name)
+
+
+@pytest.mark.parametrize(
+    ("values", "field", "says"),
+    [
+        ({"learning_rate": "fast"}, "learning_rate", "'fast' is not a number"),
+        ({"learning_rate": "nan"}, "learning_rate", "nan is not between 0 and 1"),
+        ({"learning_rate": 0}, "learning_rate", "changes nothing"),
+        ({"batch_size": "2.5"}, "batch_size", "not a whole number"),
+        ({"batch_size": 0}, "batch_size", "not between 1 and 4096"),
+        ({"dtype": "float8"}, "dtype", "not one of float32, bfloat16"),
+        ({"epochs": 0, "steps": 0}, "steps", "both are 0"),
+        ({"stpes": 3}, "stpes", "no such field"),
+    ],
+)
+def test_every_bad_value_is_named_by_its_field(values, field, says):
+    with pytest.raises(BadConfig) as caught:
+        read_config(values)
+    assert says in caught.value.errors[field]
+
+
+def test_a_dataset_of_the_other_pool_is_refused(dataset, base):
+    dataset.pool = "ct"
+    with pytest.raises(BadConfig, match="CT pool"):
+        launch(dataset, base)
+    with pytest.raises(BadConfig, match="no trainer for ct"):
+        runs.launch(kind="ct", dataset=dataset, base=base, config={}, by=None)
+
+
+# -- the whole way -------------------------------------------------------------------------------
+
+
+def test_a_run_ends_with_its_series_and_its_checkpoints_in_the_store(dataset, base):
+    run = launch(dataset, base)
+    supervise.supervise(run.pk)
+    run = now(run)
+    assert run.state == State.SUCCEEDED, run.error
+    assert (run.step, run.total_steps, run.pid) == (8, 8, None)
+    assert run.metrics["loss"] == 1 / 8
+    assert [m.step for m in run.series.all()] == list(range(1, 9))
+    assert run.rows == {"rows": 2, "left_out_total": 0, "left_out": []}
+    assert "from step 0" in run.log
+    checkpoints = list(run.checkpoints.order_by("step"))
+    assert [c.version for c in checkpoints] == [f"{run.name}-step-4", f"{run.name}-step-8"]
+    last = checkpoints[-1]
+    assert (last.parent, last.metrics["loss"], last.manifest) == (base, 1 / 8, MANIFEST)
+    store = open_store(settings.STORAGE_URL)
+    assert store.get_object(f"checkpoints/{last.version}/weights") == b"w" * 8
+    assert last.uri == store.uri(f"checkpoints/{last.version}")
+
+
+def test_a_job_that_runs_twice_does_nothing_the_second_time(dataset, base):
+    run = launch(dataset, base)
+    supervise.supervise(run.pk)
+    before = now(run)
+    supervise.supervise(run.pk)
+    after = now(run)
+    assert (after.attempts, after.supervisor, after.finished_at) == (
+        before.attempts, before.supervisor, before.finished_at
+    )  # fmt: skip
+    assert after.checkpoints.count() == 2
+
+
+def test_only_one_of_two_claims_wins(dataset, base):
+    run = launch(dataset, base)
+    assert supervise.claim(run.pk)
+    assert supervise.claim(run.pk) is None
+
+
+def test_a_trainer_that_fails_leaves_its_reason_and_its_log(dataset, base):
+    run = launch(dataset, base, learning_rate=0.5)
+    supervise.supervise(run.pk)
+    run = now(run)
+    assert run.state == State.FAILED
+    assert "the loss is nan" in run.error
+    assert "from step 0" in run.error
+
+
+def test_a_dataset_that_the_base_cannot_read_fails_before_the_first_step(dataset, base):
+    base.manifest = {"dialect": "element"}
+    base.save()
+    run = launch(dataset, base)
+    supervise.supervise(run.pk)
+    run = now(run)
+    assert run.state == State.FAILED
+    assert "observation" in run.error
+    assert run.attempts == 0
+
+
+# -- cancelling and going on -----------------------------------------------------------------------
+
+
+def test_cancelling_in_the_queue_is_immediate_and_an_ended_run_is_not_cancelled(dataset, base):
+    run = runs.cancel(launch(dataset, base))
+    assert run.state == State.CANCELLED
+    supervise.supervise(run.pk)
+    assert now(run).attempts == 0
+    with pytest.raises(WrongState, match="cancelled already"):
+        runs.cancel(run)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_cancelled_run_has_a_checkpoint_and_goes_on_from_it(dataset, base, supervising, queued):
+    run = launch(dataset, base, step_s=0.1, steps=30, save_every=0)
+    thread = supervising(run)
+    wait_for(lambda: now(run).step >= 2)
+    runs.cancel(now(run))
+    thread.join(20)
+    run = now(run)
+    assert run.state == State.CANCELLED
+    reached = run.step
+    assert 2 <= reached < 30
+    assert [c.step for c in run.checkpoints.all()] == [reached]
+
+    runs.resume(run)
+    assert queued[-1] == run.pk
+    supervising(now(run)).join(20)
+    run = now(run)
+    assert run.state == State.SUCCEEDED, run.error
+    assert f"from step {reached}" in run.log
+    assert [m.step for m in run.series.all()] == list(range(1, 31))
+    with pytest.raises(WrongState, match="succeeded"):
+        runs.resume(run)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_worker_that_goes_down_puts_its_run_back_into_the_queue(dataset, base, supervising):
+    run = launch(dataset, base, step_s=0.1, steps=30)
+    thread = supervising(run)
+    wait_for(lambda: now(run).step >= 1)
+    supervise.shutting_down.set()
+    try:
+        thread.join(20)
+    finally:
+        supervise.shutting_down.clear()
+    run = now(run)
+    assert (run.state, run.pid, run.supervisor) == (State.QUEUED, None, "")
+    assert not process.held(workdir.directory_of(run))
+    Run.objects.filter(pk=run.pk).update(config=run.config)
+    supervising(run).join(30)
+    assert now(run).state == State.SUCCEEDED
+
+
+# -- dying ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_killed_trainer_is_named_and_its_run_resumed_by_hand(dataset, base, supervising):
+    run = launch(dataset, base, step_s=0.1, steps=12, save_every=2)
+    thread = supervising(run)
+    wait_for(lambda: now(run).checkpoints.exists())
+    os.killpg(now(run).pid, signal.SIGKILL)
+    thread.join(20)
+    run = now(run)
+    assert run.state == State.FAILED
+    assert "SIGKILL" in run.error
+    runs.resume(run)
+    supervising(now(run)).join(20)
+    run = now(run)
+    assert run.state == State.SUCCEEDED
+    assert "from step" in run.log.split("from step 0", 1)[1]
+    assert [m.step for m in run.series.all()] == list(range(1, 13))
+
+
+def killed_supervisor(run: Run, environment: dict[str, str]) -> None:
+    """Start a supervisor as a process of its own and kill it (not its trainer) in the middle."""
+    code = (
+        "import sys, django; django.setup(); from django.conf import settings; from pathlib import Path;"
+        "settings.RUNS_DIR = Path(sys.argv[2]); settings.STORAGE_URL = sys.argv[3];"
+        "from training import supervise; supervise.TRAINERS = 'tests.training.standin';"
+        "supervise.POLL_S = 0.05; supervise.supervise(int(sys.argv[1]))"
+    )
+    arguments = [str(run.pk), str(settings.RUNS_DIR), settings.STORAGE_URL]
+    supervisor = subprocess.Popen(
+        [sys.executable, "-c", code, *arguments], env=environment, cwd=settings.BASE_DIR
+    )
+    try:
+        wait_for(lambda: now(run).step >= 1, 40)
+    finally:
+        supervisor.kill()
+        supervisor.wait()
+
+
+def forget_heartbeat(run: Run) -> None:
+    old = timezone.now() - supervise.STALE - dt.timedelta(seconds=1)
+    Run.objects.filter(pk=run.pk).update(heartbeat_at=old)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_trainer_of_a_dead_supervisor_is_adopted(dataset, base, child_environment, queued):
+    run = launch(dataset, base, step_s=0.1, steps=40, save_every=20)
+    killed_supervisor(run, child_environment)
+    pid = now(run).pid
+    assert process.held(workdir.directory_of(run))
+    assert supervise.find_lost() == 0  # its heartbeat is still young
+    assert supervise.claim(run.pk) is None
+    forget_heartbeat(run)
+    queued.clear()
+    assert supervise.find_lost() == 1
+    assert queued == [run.pk]
+    supervise.supervise(run.pk)
+    run = now(run)
+    assert run.state == State.SUCCEEDED, run.error
+    assert run.attempts == 1  # the same trainer, not a second one
+    assert run.log.count("from step") == 1
+    assert pid
+    assert [m.step for m in run.series.all()] == list(range(1, 41))
+    assert [c.step for c in run.checkpoints.order_by("step")] == [20, 40]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_where_both_died_the_run_goes_on_from_its_last_checkpoint(dataset, base, child_environment):
+    run = launch(dataset, base, step_s=0.1, steps=16, save_every=4)
+    killed_supervisor(run, child_environment)
+    wait_for(lambda: workdir.finished_checkpoints(workdir.directory_of(run)))
+    os.killpg(now(run).pid, signal.SIGKILL)
+    wait_for(lambda: not process.held(workdir.directory_of(run)))
+    forget_heartbeat(run)
+    supervise.supervise(run.pk)
+    run = now(run)
+    assert run.state == State.SUCCEEDED, run.error
+    assert run.attempts == 2
+    assert "from step 0" not in run.log.split("\n", 1)[1]
+    assert [m.step for m in run.series.all()] == list(range(1, 17))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_machine_that_never_saw_the_run_fetches_what_was_uploaded(dataset, base, supervising, tmp_path, settings):
+    run = launch(dataset, base, step_s=0.1, steps=10, save_every=3)
+    thread = supervising(run)
+    wait_for(lambda: now(run).checkpoints.exists())
+    runs.cancel(now(run))
+    thread.join(20)
+    settings.RUNS_DIR = tmp_path / "another-machine"
+    reached = now(run).checkpoints.order_by("-step").first().step
+    runs.resume(now(run))
+    supervising(now(run)).join(20)
+    run = now(run)
+    assert run.state == State.SUCCEEDED, run.error
+    assert f"from step {reached}" in run.log
+
+
+def test_a_machine_that_keeps_dying_is_given_up(dataset, base):
+    run = launch(dataset, base)
+    Run.objects.filter(pk=run.pk).update(state=State.RUNNING, attempts=supervise.MAX_ATTEMPTS)
+    forget_heartbeat(run)
+    supervise.supervise(run.pk)
+    assert now(run).state == State.FAILED
+    assert "died 3 times" in now(run).error
+
+
+def test_who_finds_another_token_on_the_run_lets_go(dataset, base):
+    run = launch(dataset, base)
+    token = supervise.claim(run.pk)
+    watch = supervise.Watch(run.pk, token)
+    Run.objects.filter(pk=run.pk).update(supervisor="another")
+    with pytest.raises(supervise.Lost):
+        watch.write(log="mine")
+    watch.fail("mine")
+    assert (now(run).state, now(run).log) == (State.RUNNING, "")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_store_that_is_away_for_a_while_costs_no_step(dataset, base, supervising, monkeypatch):
+    from training import checkpoints
+
+    upload, refusals = checkpoints.upload, []
+
+    def flaky(run, folder):
+        if len(refusals) < 5:
+            refusals.append(folder.name)
+            raise StoreUnreachable("nobody answers")
+        return upload(run, folder)
+
+    monkeypatch.setattr(checkpoints, "upload", flaky)
+    run = launch(dataset, base, step_s=0.05, save_every=2)
+    supervising(run).join(20)
+    run = now(run)
+    assert run.state == State.SUCCEEDED, run.error
+    assert [c.step for c in run.checkpoints.order_by("step")] == [2, 4, 6, 8]
+    assert len(refusals) == 5
+
+
+def test_a_lost_message_of_a_queued_run_is_sent_again(dataset, base, queued):
+    run = launch(dataset, base)
+    queued.clear()
+    assert supervise.find_lost() == 1
+    assert supervise.find_lost() == 0  # not again within a minute
+    assert queued == [run.pk]
