@@ -1,0 +1,138 @@
+"""Verbs of Deployment: which policy is the partner, what it serves, and making the server agree."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+
+import httpx
+from django.conf import settings
+from django.db import transaction
+
+from agent import policies
+from agent.models import Deployment
+from agent.policy import Policy, PolicyError, PolicyRefused, PolicyUnreachable
+
+log = logging.getLogger(__name__)
+
+LOAD_S = 300.0
+"""How long a server may take to open a checkpoint before we look again later."""
+
+
+class NoPartner(PolicyError):
+    """No deployment is the partner of new sessions."""
+
+
+def partner() -> Deployment:
+    """Return the partner of new interactive sessions; raises NoPartner."""
+    deployment = Deployment.objects.filter(is_partner=True).first()
+    if deployment is None:
+        raise NoPartner("no policy is deployed: choose a partner under Deployments in the admin")
+    return deployment
+
+
+@transaction.atomic
+def set_partner(deployment: Deployment) -> Deployment:
+    """Make `deployment` the only partner; sessions that run keep theirs."""
+    # In the order of their keys, so that two admins wait for each other instead of deadlocking.
+    rows = list(Deployment.objects.select_for_update().order_by("pk"))
+    Deployment.objects.filter(is_partner=True).exclude(pk=deployment.pk).update(is_partner=False)
+    chosen = next(row for row in rows if row.pk == deployment.pk)
+    chosen.is_partner = True
+    chosen.save(update_fields=["is_partner", "updated_at"])
+    _soon()
+    return chosen
+
+
+@transaction.atomic
+def point_at(deployment: Deployment, *, checkpoint_uri: str, version: str) -> Deployment:
+    """Say what a local deployment serves; the server follows after the commit.
+
+    Proposals come from the old version until the new one is loaded. Raises ValueError if the
+    deployment is not served by our own server.
+    """
+    row = Deployment.objects.select_for_update().get(pk=deployment.pk)
+    if row.kind != Deployment.Kind.LOCAL:
+        raise ValueError(f"{row.name} is {row.get_kind_display()}: it loads no checkpoints")
+    row.checkpoint_uri, row.version = checkpoint_uri, version
+    row.save(update_fields=["checkpoint_uri", "version", "updated_at"])
+    _soon()
+    return row
+
+
+def policy(deployment: Deployment, *, pictures: Callable[[str], bytes]) -> Policy:
+    """Return the policy behind a deployment; `pictures` opens a PNG by its sha256.
+
+    Raises PolicyMisconfigured.
+    """
+    return policies.load(
+        deployment, pictures=pictures, server=settings.POLICY_URL, token=_token(deployment)
+    )
+
+
+def reconcile_all() -> None:
+    """Make every policy server serve what its deployment says.
+
+    A server holds one model: where several deployments name the same server the partner decides,
+    else the one that was changed last. A server that can't be told now is told next time.
+    """
+    chosen: dict[str, Deployment] = {}
+    local = Deployment.objects.filter(kind=Deployment.Kind.LOCAL).exclude(checkpoint_uri="")
+    for deployment in local.order_by("is_partner", "updated_at"):
+        chosen[_address(deployment)] = deployment
+    for deployment in chosen.values():
+        try:
+            reconcile(deployment)
+        except PolicyError as error:
+            log.warning("deployment %s: %s", deployment.name, error)
+
+
+def reconcile(deployment: Deployment) -> bool:
+    """Tell the server of `deployment` to load its checkpoint if it serves another one.
+
+    Returns whether it had to be told. Raises PolicyUnreachable (it may still be loading) and
+    PolicyRefused, whose message says why the checkpoint can't be served.
+    """
+    address = _address(deployment)
+    token = _token(deployment)
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    try:
+        with httpx.Client(base_url=address, headers=headers, timeout=LOAD_S) as client:
+            health = client.get("/health").json()
+            if (health.get("version"), health.get("checkpoint")) == (
+                deployment.version,
+                deployment.checkpoint_uri,
+            ):
+                return False
+            if health.get("loading") == deployment.version:
+                return False  # told before; a second request would only wait beside the first
+            response = client.post(
+                "/v1/load",
+                json={"checkpoint": deployment.checkpoint_uri, "version": deployment.version},
+            )
+    except (httpx.HTTPError, ValueError) as error:
+        raise PolicyUnreachable(f"{address} can't be told to load: {error!r}") from error
+    if response.status_code >= 400:
+        raise PolicyRefused(f"{address} refuses {deployment.version}: {response.text[:500]}")
+    return True
+
+
+def _address(deployment: Deployment) -> str:
+    return str(deployment.base_url or settings.POLICY_URL).rstrip("/").removesuffix("/v1")
+
+
+def _token(deployment: Deployment) -> str:
+    if deployment.api_key_variable:
+        # An admin names the variable; the key itself is never stored.
+        return os.environ.get(deployment.api_key_variable, "")
+    if deployment.kind == Deployment.Kind.LOCAL and not deployment.base_url:
+        return str(settings.POLICY_TOKEN or "")
+    return ""
+
+
+def _soon() -> None:
+    """Queue a reconcile after the commit; a broker that is away costs time, beat finds the rows."""
+    from agent import jobs
+
+    transaction.on_commit(lambda: jobs.reconcile.apply_async(retry=False), robust=True)
