@@ -32,7 +32,7 @@ def export(request: HttpRequest) -> HttpResponse:
     format = exports.Format(
         dialect=dialects.load(name), observation="elements" if name == "element" else "screenshot"
     )
-    archive = tempfile.TemporaryFile()
+    archive = tempfile.TemporaryFile()  # noqa: SIM115 - FileResponse closes it
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         done = exports.export(sessions.order_by("pk"), folder, format=format)

@@ -32,7 +32,7 @@ def queue(request: HttpRequest) -> HttpResponse:
     context = {
         "live": mine.filter(status__in=Session.LIVE).first(),
         "returned": returned.order_by("pk"),
-        "expired": mine.filter(status=Session.Status.EXPIRED).order_by("-pk")[:10],
+        "expired": mine.filter(status=Session.Status.EXPIRED, outcome="").order_by("-pk")[:10],
         "recent": mine.filter(status__in=access.REVIEWABLE).order_by("-pk")[:10],
         "open_count": open_tasks.count(),
         "partner": Deployment.objects.filter(is_partner=True).first(),

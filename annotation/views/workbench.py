@@ -27,9 +27,15 @@ WORKBENCH = (
 def workbench(request: HttpRequest, session_id: int) -> HttpResponse:
     """Show the author the workbench while the session lives, everybody else its replay."""
     session = access.session_for(request.user, session_id)
-    if session.author_id != request.user.pk or session.status not in WORKBENCH:
+    skipped = session.status == Session.Status.EXPIRED and session.outcome
+    if session.author_id != request.user.pk or session.status not in WORKBENCH or skipped:
         return replay(request, session)
-    context = {"session": session, "task": session.task, **panel_context(session)}
+    context = {
+        "session": session,
+        "task": session.task,
+        "draft": draft_of(session),
+        **panel_context(session),
+    }
     return render(request, "annotation/workbench.html", context)
 
 
@@ -69,6 +75,7 @@ def panel_context(session: Session) -> dict[str, Any]:
         "version": ".".join(str(part) for part in parts),
         "waited_s": round((timezone.now() - point.requested_at).total_seconds()) if point else 0,
         "frame": frame_of(session),
+        "held_until": session.lease.hard_expires_at.timestamp() if session.lease else "",
     }
 
 
@@ -87,7 +94,7 @@ def phase_of(session: Session, point: DecisionPoint | None, last: Step | None) -
     if session.status != Session.Status.ACTIVE:
         return {
             Session.Status.PREPARING: "preparing",
-            Session.Status.EXPIRED: "expired",
+            Session.Status.EXPIRED: "ended" if session.outcome else "expired",
             Session.Status.FAILED: "broken",
         }.get(Session.Status(session.status), "ended")
     if session.outcome:
@@ -99,6 +106,15 @@ def phase_of(session: Session, point: DecisionPoint | None, last: Step | None) -
     if point is None or point.status in (DecisionPoint.Status.DECIDED, DecisionPoint.Status.STALE):
         return "idle"
     return {"requested": "waiting", "ready": "ready", "failed": "failed"}[point.status]
+
+
+def draft_of(session: Session) -> dict[str, Any]:
+    """Return what was being typed; what a refused decision carried is written as a command."""
+    draft = dict(session.draft)
+    if "action" in draft:
+        draft["command"] = commands.describe(draft.pop("action"))
+        draft["dirty"] = True
+    return draft
 
 
 def frame_of(session: Session) -> tuple[int, int]:

@@ -36,10 +36,15 @@ export function desk(root, { paint }) {
   document.addEventListener("focusin", mode);
   document.addEventListener("focusout", () => setTimeout(mode));
 
+  // The computer is held for so long at most; the session much shorter, unless the page beats.
   setInterval(() => {
-    const left = Math.max(0, Math.round(Number(root.dataset.expires) - Date.now() / 1000));
-    $("lease").textContent = desktop ? `held ${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")}` : "";
-    $("lease").classList.toggle("soon", left < 60);
+    const left = (until) => Math.max(0, Math.round(Number(until) - Date.now() / 1000));
+    const silent = left(root.dataset.expires);
+    const held = left($("state").dataset.heldUntil);
+    const soon = Boolean(desktop) && (silent < 75 || held < 300);
+    const [label, seconds] = silent < 75 ? ["no answer from the server, expires in", silent] : ["held", held];
+    $("lease").textContent = desktop ? `${label} ${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}` : "";
+    $("lease").classList.toggle("soon", soon);
   }, 1000);
 
   function open() {

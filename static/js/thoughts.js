@@ -10,7 +10,8 @@ export function thoughts({ container, url, fence, onTyped, onSaved }) {
     const box = document.createElement("div");
     box.className = "thought-box";
     box.dataset.step = index;
-    const image = Object.assign(document.createElement("img"), { src: `/blobs/${screenshot}.png`, alt: "", width: 96, height: 54 });
+    const image = document.createElement(screenshot ? "img" : "span");
+    if (screenshot) Object.assign(image, { src: `/blobs/${screenshot}.png`, alt: "", width: 96, height: 54 });
     const label = document.createElement("label");
     const code = document.createElement("code");
     code.textContent = command;

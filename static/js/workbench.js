@@ -204,7 +204,7 @@ function number(rank, now_) {
 const acts = { control, ask, own: () => { edit.load(null); mark(); edit.focus("command"); } };
 bindDialogs();
 bindKeys({
-  digit: number, Enter: () => decide(), j: () => step(1), k: () => step(-1),
+  digit: number, Enter: () => ($("on") ? $("on").click() : decide()), j: () => step(1), k: () => step(-1),
   e: () => edit.focus("thought"), a: () => edit.focus("command"), p: () => now.controller === "agent" && pick.toggle(), o: acts.own,
   r: () => $("hint").focus(), t: () => now.controller === "agent" && control(), "Ctrl+Alt+t": control, Escape: pick.stop,
   f: () => openDialog("finish-dialog"), i: () => openDialog("infeasible-dialog"), b: () => openDialog("report-dialog"),
