@@ -116,7 +116,15 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 2, "interval_start": 0.1, "interval_max": 0.5}
 CELERY_TIMEZONE = "UTC"
 # Seconds between two looks; every job of it finds by the rows what there is to do.
-CELERY_BEAT_SCHEDULE: dict[str, Any] = {}
+CELERY_BEAT_SCHEDULE: dict[str, Any] = {
+    job: {"task": job, "schedule": every_s, "options": {"expires": every_s}}
+    for job, every_s in {
+        "annotation.jobs.reap": 5.0,
+        "sandbox.jobs.reap_leases": 5.0,
+        "sandbox.jobs.prune_tickets": 600.0,
+        "training.jobs.find_lost_runs": 15.0,
+    }.items()
+}
 
 # --- blobs ----------------------------------------------------------------------------------------
 STORAGE_URL = env.service("STORAGE_URL", f"file://{STATE_DIR / 'blobs'}")
@@ -190,5 +198,5 @@ LOGGING: dict[str, Any] = {
     "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": env.text("LOG_LEVEL") or "INFO"},
-    "loggers": {"django.request": {"level": "ERROR"}},
+    "loggers": {"django.request": {"level": "ERROR"}, "httpx": {"level": "WARNING"}},
 }

@@ -216,7 +216,7 @@ def _problems(step: object, kinds: Mapping[str, Mapping[str, type]]) -> list[str
     if not isinstance(step, Mapping):
         return ["must be an object"]
     kind = step.get("kind")
-    if kind not in kinds:
+    if not isinstance(kind, str) or kind not in kinds:
         return [f"kind {kind!r} is unknown; known: {', '.join(kinds)}"]
     fields = kinds[kind]
     found = [f"{kind} has no field {name!r}" for name in step if name not in {"kind", *fields}]

@@ -21,6 +21,7 @@ _DRAG_STEP_PX = 12
 _DRAG_STEP_S = 0.008
 # Clients fetch a changed keyboard map when they hear of it; a key pressed sooner may read the old one.
 _MAP_SETTLE_S = 0.06
+_LOAN_SETTLE_S = 0.2
 
 
 class Input:
@@ -180,7 +181,7 @@ class Input:
         table = self._table()
         missing = [k for k in dict.fromkeys(keysyms) if k not in table]
         if missing:
-            self._lend(missing)
+            self._lend(missing, kept={table[k][0] for k in keysyms if k in table})
             table = self._table()
         return [table[keysym] for keysym in keysyms]
 
@@ -208,20 +209,23 @@ class Input:
     def _spare_limit(self) -> int:
         return max(1, len(self._spares()))
 
-    def _lend(self, keysyms: Sequence[int]) -> None:
-        """Give each keysym a spare keycode of its own, taking back the oldest loans if needed.
+    def _lend(self, keysyms: Sequence[int], *, kept: set[int]) -> None:
+        """Give each keysym a spare keycode of its own, taking back loans that are not in `kept`.
 
         No keycode changes twice within one batch: a client that reads its map late would see the
         second character for the first press.
         """
-        spares = self._spares()
+        spares = [keycode for keycode in self._spares() if keycode not in kept]
         if len(keysyms) > len(spares):
             raise ValueError("the keyboard has no spare key left to enter this text")
-        taken = set(self._borrowed.values())
-        free = [k for k in spares if k not in taken] + [k for k in spares if k in taken]
-        for keysym, keycode in zip(keysyms, free, strict=False):
-            for old in [k for k, code in self._borrowed.items() if code == keycode]:
-                del self._borrowed[old]
+        lent = {keycode: keysym for keysym, keycode in self._borrowed.items()}
+        free = sorted(spares, key=lambda keycode: keycode in lent)[: len(keysyms)]
+        if any(keycode in lent for keycode in free):
+            # What was typed with them just now must have been read before they mean something else.
+            self._display.sync()
+            time.sleep(_LOAN_SETTLE_S)
+        for keysym, keycode in zip(keysyms, free, strict=True):
+            self._borrowed.pop(lent.get(keycode, 0), None)
             self._display.change_keyboard_mapping(keycode, [(keysym, keysym)])
             self._borrowed[keysym] = keycode
         self._display.sync()

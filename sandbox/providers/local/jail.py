@@ -65,14 +65,15 @@ class Jail:
 
     def _sources(self) -> list[str]:
         """Return the host folders that are bound, each once."""
-        folders = [str(self.folder / "run"), str(self.folder / "etc")]
-        folders += [str(path) for path in python_folders()]
-        folders += [str(path) for path in module_folders()]
-        folders += [str(path) for path in self.spec.shared.values()]
-        for folder in folders:
-            if not Path(folder).is_dir() or "'" in folder:
+        read = [*python_folders(), *module_folders(), *self.spec.shared.values()]
+        for folder in read:
+            if not folder.is_dir() or "'" in str(folder):
                 raise ProvisionFailed(f"can't bind {folder} into a sandbox: not a plain folder")
-        return list(dict.fromkeys(folders))
+            if self.uid is not None and folder.stat().st_mode & 0o005 != 0o005:
+                raise ProvisionFailed(
+                    f"the sandbox's own user can't read {folder}: chmod -R o+rX it"
+                )
+        return list(dict.fromkeys(map(str, [self.folder / "run", self.folder / "etc", *read])))
 
     def _bubblewrap(self, places: dict[str, str]) -> list[str]:
         """Return bwrap's command; `places` says where each host folder can be bound from."""
