@@ -17,6 +17,7 @@ never stopped (on a CPU, with the same number of threads and processes).
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import math
 import os
@@ -157,8 +158,8 @@ def open_model(config: Config) -> tuple[Loaded, Manifest]:
     """Load the base for training; returns it and the manifest of its checkpoints.
 
     A LoRA checkpoint is continued as it is (its rank stays); `lora_rank` 0 trains all weights, with
-    an adapter of the base merged in. Trained weights are always fp32; under bfloat16 the frozen ones
-    are kept in it and arithmetic runs under autocast.
+    an adapter of the base merged in. Under bfloat16 the whole model computes in it, which is three
+    times as fast on a CPU as fp32 and twice as fast as autocast; `Masters` keeps fp32 weights.
     """
     torch.manual_seed(config.seed)
     files = find(config.base)
@@ -180,14 +181,49 @@ def open_model(config: Config) -> tuple[Loaded, Manifest]:
             manifest = dataclasses.replace(files.manifest, kind="lora", base=config.base)
         else:
             manifest = files.manifest
-    for parameter in loaded.model.parameters():
-        if parameter.requires_grad:
-            parameter.data = parameter.data.float()
-        elif config.dtype == "bfloat16":
-            parameter.data = parameter.data.to(torch.bfloat16)
     loaded.model.config.use_cache = False
     loaded.model.train()
+    # A slice of the hidden states times the head would copy the head once per row of the batch.
+    loaded.model.get_output_embeddings().register_forward_pre_hook(
+        lambda module, inputs: (inputs[0].contiguous(), *inputs[1:])
+    )
     return loaded, manifest
+
+
+class Masters:
+    """fp32 weights behind a model that computes in `dtype`; the optimiser only sees these.
+
+    In fp32 they are the model's own parameters and nothing is copied.
+    """
+
+    def __init__(self, model: Any, dtype: torch.dtype) -> None:
+        named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+        self.names = [name for name, _ in named]
+        self.low = [p for _, p in named]
+        same = dtype == torch.float32
+        self.full = self.low if same else [p.detach().float().clone() for p in self.low]
+        model.to(dtype)
+
+    def take_gradients(self) -> None:
+        if self.full is not self.low:
+            for full, low in zip(self.full, self.low, strict=True):
+                full.grad = None if low.grad is None else low.grad.float()
+                low.grad = None
+
+    @torch.no_grad()
+    def give_weights(self) -> None:
+        if self.full is not self.low:
+            for full, low in zip(self.full, self.low, strict=True):
+                low.copy_(full)
+
+    def state(self) -> dict[str, torch.Tensor]:
+        return {name: p.detach() for name, p in zip(self.names, self.full, strict=True)}
+
+    @torch.no_grad()
+    def restore(self, state: Mapping[str, torch.Tensor]) -> None:
+        for name, p in zip(self.names, self.full, strict=True):
+            p.copy_(state[name])
+        self.give_weights()
 
 
 # -- batches -----------------------------------------------------------------------------------
@@ -297,12 +333,9 @@ def state_path(run: RunDir, step: int) -> Path:
     return run.path / "state" / f"step-{step}.pt"
 
 
-def trained(model: Any) -> dict[str, torch.Tensor]:
-    return {name: p.detach() for name, p in model.named_parameters() if p.requires_grad}
-
-
 def save(
-    run: RunDir, step: int, total: int, model: Any, optimiser: Any, manifest: Manifest, config: Config
+    run: RunDir, step: int, total: int, model: Any, masters: Masters, optimiser: Any,
+    manifest: Manifest, config: Config,
 ) -> None:
     """Write the checkpoint of a step, whole or not at all; only the last two states are kept."""
     state = state_path(run, step)
@@ -312,7 +345,7 @@ def save(
         {
             "step": step,
             "total_steps": total,
-            "weights": trained(model),
+            "weights": masters.state(),
             "optimiser": optimiser.state_dict(),
             "torch_rng": torch.get_rng_state(),
             "cuda_rng": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
@@ -338,15 +371,13 @@ def save(
         old.unlink()
 
 
-def resume(run: RunDir, model: Any, optimiser: Any) -> int:
+def resume(run: RunDir, masters: Masters, optimiser: Any) -> int:
     """Restore the newest checkpoint that has its state; returns its step, 0 for a fresh start."""
     for step in reversed(run.steps()):
         if not state_path(run, step).exists():
             continue
         state = torch.load(state_path(run, step), weights_only=True)
-        own = trained(model)
-        for name, tensor in state["weights"].items():
-            own[name].copy_(tensor)
+        masters.restore(state["weights"])
         optimiser.load_state_dict(state["optimiser"])
         torch.set_rng_state(state["torch_rng"])
         if state["cuda_rng"]:
@@ -365,19 +396,25 @@ def train(run: RunDir, config: Config, stop: list[int]) -> Status:
     loaded, manifest = open_model(config)
     rows = read_rows(run, loaded, config)
     total = total_steps(rows, config)
-    parameters = [p for p in loaded.model.parameters() if p.requires_grad]
-    print(f"{len(rows)} rows, {total} steps, {sum(p.numel() for p in parameters):,} weights trained")
+    loaded.model.to(accelerator.device)
+    masters = Masters(loaded.model, getattr(torch, config.dtype))
+    count = sum(p.numel() for p in masters.full)
+    print(f"{len(rows)} rows, {total} steps, {count:,} weights trained")
     optimiser = torch.optim.AdamW(
-        parameters, lr=config.learning_rate, weight_decay=config.weight_decay
+        masters.full, lr=config.learning_rate, weight_decay=config.weight_decay
     )
-    first = resume(run, loaded.model, optimiser)
-    model, optimiser = accelerator.prepare(loaded.model, optimiser)
+    first = resume(run, masters, optimiser)
+    model = accelerator.prepare_model(loaded.model)
     main, world, rank = (
         accelerator.is_main_process, accelerator.num_processes, accelerator.process_index,
     )  # fmt: skip
     if main:
         run.cut_metrics(first)
         run.write_status(Status("running", first, total, os.getpid()))
+
+    def keep(step: int) -> None:
+        save(run, step, total, accelerator.unwrap_model(model), masters, optimiser, manifest, config)
+
     begun, saved, step = time.monotonic(), first, first
     for numbers in plan(rows, config, first):
         if step >= total or stop:
@@ -400,16 +437,15 @@ def train(run: RunDir, config: Config, stop: list[int]) -> Status:
                 for key, value in collate(part, loaded, config).items()
             }
             last = at == len(micro) - 1
-            cast = torch.autocast(
-                accelerator.device.type, torch.bfloat16, enabled=config.dtype == "bfloat16"
-            )
-            with accelerator.no_sync(model) if not last else accelerator.accumulate(model), cast:
+            with contextlib.nullcontext() if last else accelerator.no_sync(model):
                 piece = share * summed_loss(model, batch) / tokens
-            accelerator.backward(piece * world)  # gradients are averaged over processes
+                accelerator.backward(piece * world)  # gradients are averaged over processes
             loss += piece.detach()
-        norm = accelerator.clip_grad_norm_(parameters, config.max_grad_norm)
+        masters.take_gradients()
+        norm = torch.nn.utils.clip_grad_norm_(masters.full, config.max_grad_norm or math.inf)
         optimiser.step()
         optimiser.zero_grad()
+        masters.give_weights()
         value = float(accelerator.reduce(loss, "sum"))
         if not math.isfinite(value):
             raise FloatingPointError(f"the loss of step {step} is {value}: lower the learning rate")
@@ -423,12 +459,12 @@ def train(run: RunDir, config: Config, stop: list[int]) -> Status:
                 "time": time.time(),
             })  # fmt: skip
             if (config.save_every and step % config.save_every == 0) or step == total:
-                save(run, step, total, accelerator.unwrap_model(model), optimiser, manifest, config)
+                keep(step)
                 saved = step
             newest = f"checkpoints/step-{saved}" if saved else ""
             run.write_status(Status("running", step, total, os.getpid(), checkpoint=newest))
     if main and step > saved:
-        save(run, step, total, accelerator.unwrap_model(model), optimiser, manifest, config)
+        keep(step)
         saved = step
     newest = f"checkpoints/step-{saved}" if saved else ""
     return Status("succeeded" if step >= total else "cancelled", step, total, checkpoint=newest)
