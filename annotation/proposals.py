@@ -130,7 +130,7 @@ def _answer(
     session: Session, point: DecisionPoint, seen: Observation, history: list[Any]
 ) -> tuple[list[Any], str]:
     """Return the policy's candidates, and in words why they are of no use; "" if one is."""
-    from agent import policies
+    from agent import deployments
     from agent.policy import PolicyError, PolicyRequest
 
     deployment = session.deployment or Deployment.objects.filter(is_partner=True).first()
@@ -143,7 +143,7 @@ def _answer(
         hint=point.hint,
     )
     try:
-        policy = policies.load(deployment, pictures=pictures.read)
+        policy = deployments.policy(deployment, pictures=pictures.read)
         candidates = policy.propose(request, deployment.candidates)
     except PolicyError as error:
         return [], str(error)

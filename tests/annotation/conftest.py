@@ -12,13 +12,13 @@ from django.utils import timezone
 from PIL import Image, ImageDraw
 
 from agent.models import Deployment
-from annotation import background, desktops, jobs, sessions, tasks
+from annotation import background, desktops, jobs, sessions, steps, tasks
 from annotation.models import Session, Task
 from annotation.reduce import Event
 from sandbox import leases
 from sandbox.models import Lease, Sandbox
 from sandbox.provider import ActionFailed, ActionResult, DesktopLost, Frame
-from trajectory import Action, Element
+from trajectory import Action, Element, Outcome
 
 
 class Hand:
@@ -35,9 +35,7 @@ class Hand:
     def _put(self, **values: object) -> None:
         self.seq += 1
         observation = {"screenshot": f"frame-{self.seq}", "width": 1280, "height": 720}
-        self.events.append(
-            Event(seq=self.seq, at=self.at, observation=observation, **values)
-        )
+        self.events.append(Event(seq=self.seq, at=self.at, observation=observation, **values))
 
     def wait(self, seconds: float) -> Hand:
         self.at += seconds
@@ -135,9 +133,7 @@ class PaperDesktop:
         file = io.BytesIO()
         image.save(file, "PNG")
         button = Element("button", "ok", (100, 100, 60, 30))
-        return Frame(
-            file.getvalue(), 400, 300, (button,) if elements else None, "", time.time()
-        )
+        return Frame(file.getvalue(), 400, 300, (button,) if elements else None, "", time.time())
 
     def perform(self, action: Action, *, epoch: int, action_id: str) -> ActionResult:
         self._alive()
@@ -245,3 +241,21 @@ def session(
 def make_computer(db: None) -> Any:
     """Put one more ready computer into the pool with make_computer()."""
     return add_computer
+
+
+@pytest.fixture
+def submitted(session: Session, annotator: User, queue: Queue) -> Session:
+    """Two accepted clicks, then finished."""
+    for _ in range(2):
+        point = steps.current(session)
+        assert point is not None
+        steps.decide(
+            session, fence=session.fence, decision_point=point, by=annotator, proposal_rank=1,
+            thought="I press ok.", action={"type": "click", "x": 130, "y": 115},
+            seen=point.screenshot,
+        )  # fmt: skip
+        queue.run()
+    sessions.finish(session, fence=session.fence, by=annotator, outcome=Outcome.FINISHED)
+    queue.run()
+    session.refresh_from_db()
+    return session

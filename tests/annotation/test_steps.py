@@ -131,7 +131,7 @@ def test_the_same_point_is_decided_once(session: Session, queue: Any) -> None:
 
 
 def test_an_action_that_cannot_be_read_is_named(session: Session) -> None:
-    with pytest.raises(BadInput, match="click.x is missing"):
+    with pytest.raises(BadInput, match=r"click\.x is missing"):
         decide(session, action={"type": "click"})
     with pytest.raises(BadInput, match="no number 7"):
         decide(session, proposal_rank=7)
