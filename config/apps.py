@@ -5,3 +5,6 @@ class TandemConfig(AppConfig):
     name = "config"
     label = "config"
     verbose_name = "Tandem"
+
+    def ready(self) -> None:
+        from config import deploy_checks  # noqa: F401  registers them

@@ -34,7 +34,7 @@ class Stop(Exception):
 
 def main() -> int:
     try:
-        if sys.version_info < (3, 11):
+        if sys.version_info < (3, 11):  # noqa: UP036  whoever runs this may have any Python
             raise Stop("Python 3.11 or newer is needed: `apt-get install -y python3.11`")
         system_packages()
         environment()

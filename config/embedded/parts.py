@@ -127,7 +127,7 @@ def _processes(made: Plan, state: State, child: dict[str, str], port: dict[str, 
         url = made.addresses["POLICY_URL"]
         add(
             "policy", "-m", "agent.serving", "--port", str(port["policy"]),
-            "--state", str(state.root / "policy"),
+            "--state", str(state.root / "policy"), *box_checkpoint(),
             ready=lambda _: _answers(f"{url}/health"),
             awaited=False, patience_s=900,  # the first start converts the base model
         )  # fmt: skip
@@ -150,7 +150,10 @@ def _processes(made: Plan, state: State, child: dict[str, str], port: dict[str, 
         ready=lambda _: _answers(f"{made.url}/accounts/login/"),
         needs=base, extra={"DATABASE_POOL": child.get("DATABASE_POOL") or "8"},
     )  # fmt: skip
-    add("sandbox", "manage.py", "sandbox_host", ready=bool, needs=base, awaited=False)
+    add(
+        "sandbox", "manage.py", "sandbox_host", "--stop-desktops-on-exit",
+        ready=lambda log: "sandbox host" in log, needs=base,
+    )  # fmt: skip
     for queue, threads in (("default", 2), ("agent", 4), ("training", 1)):
         add(
             f"worker-{queue}", "-m", "celery", "-A", "config", "worker", "-n", f"{queue}@%h",
@@ -163,6 +166,12 @@ def _processes(made: Plan, state: State, child: dict[str, str], port: dict[str, 
         "--schedule", str(state.private / "beat"),
         ready=lambda log: "beat: Starting" in log, needs=base,
     )  # fmt: skip
+
+
+def box_checkpoint() -> list[str]:
+    """Return the option that serves the model in the box where none was served before."""
+    box = ROOT / "agent" / "box"
+    return ["--checkpoint", str(box)] if (box / "tandem.json").exists() else []
 
 
 def fingerprint() -> str:
