@@ -1,0 +1,122 @@
+"""The workbench as a person drives it: by keys, in real Chromium."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from playwright.sync_api import Page, expect
+
+from tests.e2e.stack import Stack, until
+
+TIMEOUT = 90_000  # ms; a desktop, a model and two cores
+
+
+def sign_in(page: Page, stack: Stack, name: str) -> None:
+    page.goto(f"{stack.url}/accounts/login/")
+    page.fill("[name=username]", name)
+    page.fill("[name=password]", stack.password(name))
+    page.keyboard.press("Enter")
+    expect(page.locator("header")).to_contain_text(name)
+
+
+class Workbench:
+    """One open session."""
+
+    def __init__(self, page: Page, stack: Stack) -> None:
+        self.page, self.stack = page, stack
+        self.state = page.locator("#state")
+
+    def start(self) -> None:
+        """Press Start in the queue and wait for the live desktop."""
+        self.page.goto(f"{self.stack.url}/queue/")
+        self.page.keyboard.press("s")
+        self.page.wait_for_url("**/sessions/*/", timeout=TIMEOUT)
+        self.connected()
+
+    @property
+    def id(self) -> int:
+        return int(self.page.locator("#workbench").get_attribute("data-session") or 0)
+
+    def connected(self) -> None:
+        expect(self.page.locator("#connection")).to_have_attribute(
+            "data-state", "connected", timeout=TIMEOUT
+        )
+
+    def proposals(self) -> list[dict[str, Any]]:
+        """Wait for the model's candidates and return them."""
+        self.phase("ready")
+        return self.page.evaluate("JSON.parse(document.getElementById('proposals').textContent)")
+
+    def phase(self, name: str) -> None:
+        expect(self.state).to_have_attribute("data-phase", name, timeout=TIMEOUT)
+
+    @property
+    def steps(self) -> int:
+        return int(self.state.get_attribute("data-steps") or 0)
+
+    def does(self, verb: Any) -> None:
+        """Run `verb` and wait until one more step stands in the trajectory and is executed."""
+        before = self.steps
+        verb()
+        expect(self.state).to_have_attribute("data-steps", str(before + 1), timeout=TIMEOUT)
+        executed = (
+            "select count(*) from annotation_step where session_id = %s and state = 'executed'"
+        )
+        until(lambda: self.stack.rows(executed, self.id)[0][0] > before, f"step {before} executed")
+
+    def override(self, command: str, thought: str) -> None:
+        """Write an own thought and action."""
+        self.page.keyboard.press("o")
+        self.page.fill("#command", command)
+        self.page.fill("#thought", thought)
+        self.page.focus("#command")
+        self.page.keyboard.press("Escape")  # the list of completions
+        self.page.focus("#command")
+        self.page.keyboard.press("Enter")
+
+    def picture(self) -> str:
+        """Return a hash of the pixels that noVNC shows."""
+        data = self.page.evaluate(
+            "document.querySelector('#desktop canvas').toDataURL('image/png')"
+        )
+        return hashlib.sha256(data.encode()).hexdigest()
+
+    def colours(self) -> int:
+        """Return how many colours the live desktop shows on a coarse grid."""
+        return self.page.evaluate(
+            """() => {
+              const canvas = document.querySelector('#desktop canvas');
+              const {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+              const seen = new Set();
+              for (let i = 0; i < data.length; i += 4 * 97) seen.add(data[i] << 16 | data[i+1] << 8 | data[i+2]);
+              return seen.size;
+            }"""
+        )
+
+    def elements(self) -> list[dict[str, Any]]:
+        """Return what the newest observation of this session lists."""
+        (observation,) = self.stack.rows(
+            "select observation from annotation_decisionpoint"
+            " where session_id = %s and observation is not null order by id desc limit 1",
+            self.id,
+        )[0]
+        return observation["elements"]
+
+    def place(self, role: str, name: str = "") -> tuple[int, int]:
+        """Return the centre of an element in frame pixels."""
+        for element in self.elements():
+            if element["role"] == role and name.lower() in element["name"].lower():
+                left, top, width, height = element["box"]
+                return left + width // 2, top + height // 2
+        raise AssertionError(f"no {role} {name!r} among {self.elements()}")
+
+    def click_desktop(self, place: tuple[int, int]) -> None:
+        """Click a place of the desktop with the browser's own mouse, through the relay."""
+        box = self.page.locator("#desktop canvas").bounding_box()
+        assert box is not None
+        width = float(self.page.locator("#workbench").get_attribute("data-width") or 1280)
+        scale = box["width"] / width
+        self.page.mouse.move(box["x"] + place[0] * scale, box["y"] + place[1] * scale)
+        self.page.mouse.down()
+        self.page.mouse.up()
