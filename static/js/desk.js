@@ -19,6 +19,7 @@ export function desk(root, { paint }) {
   let desktop = null;
   let driver = "";
   let ticketUrl = "";
+  let now = {};
   stage.style.setProperty("--w", root.dataset.width);
   stage.style.setProperty("--h", root.dataset.height);
 
@@ -53,20 +54,26 @@ export function desk(root, { paint }) {
       ticketUrl,
       csrf,
       mode: driver === "human" ? "control" : "view",
-      onState: (state) => {
+      onState: (state, message) => {
         $("connection").dataset.state = state;
         $("connection").textContent = state;
+        $("connection").title = message;
+        const over = state === "closed" && Boolean(message); // nothing more will come of it
+        curtain.hidden = !over && !(now.phase in CLOSED);
+        if (over) curtain.textContent = message;
         paint();
       },
-      onPointer: () => {},
     });
   }
 
   return {
     /** Show what the session's phase and controller say. */
     follow({ phase, controller, ticket }) {
-      curtain.hidden = !(phase in CLOSED);
-      curtain.textContent = CLOSED[phase] ?? "";
+      if (phase in CLOSED || phase in CLOSED !== now.phase in CLOSED) {
+        curtain.hidden = !(phase in CLOSED);
+        curtain.textContent = CLOSED[phase] ?? "";
+      }
+      now = { phase };
       if (desktop && (phase in CLOSED || ticket !== ticketUrl)) {
         desktop.close(); // the session is over, or goes on on another computer
         desktop = null;

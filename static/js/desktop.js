@@ -176,7 +176,7 @@ class Desktop extends EventTarget {
       if (this.#rfb === rfb) {
         this.#rfb = this.#screen = null;
         this.#held = "";
-        if (mine !== this.#newest) this.#onState("reconnecting", reason);
+        if (mine !== this.#newest && !this.#closed) this.#onState("reconnecting", reason);
       }
       if (mine !== this.#newest || this.#closed) return;
       if (FINAL[code]) this.#end(FINAL[code]);
