@@ -81,7 +81,11 @@ def demonstrator(page: str, seed: int) -> Decide:
             ]  # fmt: skip
             if others:
                 wrong = rng.choice(others)
-                return f"I try {wrong.role} {wrong.name}.".replace(" .", "."), Click(*wrong.centre), False
+                return (
+                    f"I try {wrong.role} {wrong.name}.".replace(" .", "."),
+                    Click(*wrong.centre),
+                    False,
+                )
         return (*right, True)
 
     return decide
@@ -89,7 +93,7 @@ def demonstrator(page: str, seed: int) -> Decide:
 
 # -- other words -------------------------------------------------------------------------------
 
-WORDS = (
+VOCABULARY = (
     "save open close new file edit view help print search send reply forward delete archive copy "
     "paste cut undo redo settings profile home back continue start stop pause play download upload "
     "share export import refresh apply accept decline confirm browse add remove sign in out log "
@@ -98,7 +102,8 @@ WORDS = (
     "friday january march summer winter north south red green large small first last daily weekly "
     "total price tax note list table chart image page panel menu tools format insert window zoom "
     "about contact support news blog team project task calendar meeting event ticket travel hotel"
-).split()
+)
+WORDS = VOCABULARY.split()
 
 KINDS = ("button", "link", "checkbox", "radio", "tab", "textbox", "textarea")
 
@@ -172,7 +177,9 @@ def reworded(trajectory: Trajectory, seed: int) -> Trajectory:
         if set(e.value) == {"•"}:
             typed = [s.action.text for s in trajectory.steps if isinstance(s.action, Type)]
             whole = next((t for t in typed if len(t) == len(e.value)), "")
-            return dataclasses.replace(e, name=swap(e.name), value="•" * len(swap(whole)) or e.value)
+            return dataclasses.replace(
+                e, name=swap(e.name), value="•" * len(swap(whole)) or e.value
+            )
         return dataclasses.replace(e, name=swap(e.name), value=swap(e.value))
 
     steps = []
@@ -232,7 +239,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seeds", type=seeds_of, default=range(0, 100), help="A:B, B not included")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--reworded", type=float, default=0.0, help="share kept in other words too")
-    parser.add_argument("--screenshots", type=Path, help="folder for PNG blobs; none are taken without")
+    parser.add_argument(
+        "--screenshots", type=Path, help="folder for PNG blobs; none are taken without"
+    )
     options = parser.parse_args(argv)
     pages = options.pages.split(",")
     if unknown := [p for p in pages if p not in miniwob.PAGES]:

@@ -6,6 +6,8 @@ out are the window around the page and the screen's picture.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -113,8 +115,6 @@ class Game:
         )
 
     def _shot(self) -> bytes:
-        import base64
-
         return base64.b64decode(self.page.call("Page.captureScreenshot")["data"])
 
 
@@ -170,7 +170,6 @@ def past(steps: Sequence[Step]) -> list[tuple[str, Action, Element | None]]:
 
 def picture_folder(folder: Path) -> Callable[[bytes], str]:
     """Return a function that keeps a PNG under its sha256 in `folder` and returns that."""
-    import hashlib
 
     def keep(png: bytes) -> str:
         digest = hashlib.sha256(png).hexdigest()

@@ -334,8 +334,14 @@ def state_path(run: RunDir, step: int) -> Path:
 
 
 def save(
-    run: RunDir, step: int, total: int, model: Any, masters: Masters, optimiser: Any,
-    manifest: Manifest, config: Config,
+    run: RunDir,
+    step: int,
+    total: int,
+    model: Any,
+    masters: Masters,
+    optimiser: Any,
+    manifest: Manifest,
+    config: Config,
 ) -> None:
     """Write the checkpoint of a step, whole or not at all; only the last two states are kept."""
     state = state_path(run, step)
@@ -413,7 +419,9 @@ def train(run: RunDir, config: Config, stop: list[int]) -> Status:
         run.write_status(Status("running", first, total, os.getpid()))
 
     def keep(step: int) -> None:
-        save(run, step, total, accelerator.unwrap_model(model), masters, optimiser, manifest, config)
+        save(
+            run, step, total, accelerator.unwrap_model(model), masters, optimiser, manifest, config
+        )
 
     begun, saved, step = time.monotonic(), first, first
     for numbers in plan(rows, config, first):
