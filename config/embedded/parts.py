@@ -178,7 +178,12 @@ def fingerprint() -> str:
     """Return a hash of all that the setup depends on: migrations, the demo, the model in the box."""
     digest = hashlib.sha256()
     for path in sorted(
-        (*ROOT.glob("*/migrations/*.py"), ROOT / "config/demo.py", ROOT / "agent/box/tandem.json")
+        (
+            *ROOT.glob("*/migrations/*.py"),
+            ROOT / "config/demo.py",
+            ROOT / "annotation/demo.py",
+            ROOT / "agent/box/tandem.json",
+        )
     ):
         if path.exists():
             digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())

@@ -15,7 +15,6 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         call_command("migrate", verbosity=0, interactive=False)
-        demo.people()
-        demo.tasks()
+        demo.content()
         demo.deployment()
         self.stdout.write("the demo is there")
