@@ -23,16 +23,21 @@ def store() -> BlobStore:
     return open_store(settings.STORAGE_URL)
 
 
-def name(png: bytes) -> str:
-    """Return the sha256 under which a picture is or will be stored."""
-    return sha256_of(png)
+def remember(png: bytes) -> str:
+    """Return a picture's sha256; from now on this process can read it, stored yet or not."""
+    sha = sha256_of(png)
+    with _lock:
+        _recent[sha] = png
+        _recent.move_to_end(sha)
+        while len(_recent) > REMEMBERED:
+            _recent.popitem(last=False)
+    return sha
 
 
 def put(png: bytes) -> str:
     """Store a picture and return its sha256; storing it again is fine."""
-    sha = store().put(png)
-    _remember(sha, png)
-    return sha
+    remember(png)
+    return store().put(png)
 
 
 def read(sha: str) -> bytes:
@@ -41,13 +46,5 @@ def read(sha: str) -> bytes:
         png = _recent.get(sha)
     if png is None:
         png = store().get(sha)
-        _remember(sha, png)
+        remember(png)
     return png
-
-
-def _remember(sha: str, png: bytes) -> None:
-    with _lock:
-        _recent[sha] = png
-        _recent.move_to_end(sha)
-        while len(_recent) > REMEMBERED:
-            _recent.popitem(last=False)

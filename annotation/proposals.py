@@ -5,15 +5,17 @@ from __future__ import annotations
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
-from agent.models import Deployment
+import trajectory
+from agent import deployments
+from agent.policy import Candidate, PolicyError, PolicyRequest
 from annotation import background, desktops, fencing, hints, pictures, recovery, screens, values
 from annotation.models import DecisionPoint, Proposal, Session, Step
+from blobs import BlobError
 from sandbox.provider import DesktopLost, SandboxError
 from trajectory import Observation, action_to_dict, observation_to_dict
 
@@ -70,14 +72,17 @@ def propose(point_id: int) -> None:
     except SandboxError as error:
         _fail(mine, session, f"the desktop could not be observed: {error}")
         return
-    screenshot = pictures.name(frame.png)
+    screenshot = pictures.remember(frame.png)
     upload = _uploads.submit(pictures.put, frame.png)  # while the policy thinks
     history = values.history(session)
     seen = screens.observation(frame, screenshot, tool_output=values.last_output(session))
     started = time.monotonic()
     candidates, failure = _answer(session, point, seen, history)
     model_ms = round((time.monotonic() - started) * 1000)
-    upload.result()
+    try:
+        upload.result()
+    except BlobError as error:
+        candidates, failure = [], f"the picture could not be stored: {error}"
     with transaction.atomic():
         done = mine.update(
             status=DecisionPoint.Status.FAILED if failure else DecisionPoint.Status.READY,
@@ -127,15 +132,12 @@ def ensure(session: Session) -> None:
 
 
 def _answer(
-    session: Session, point: DecisionPoint, seen: Observation, history: list[Any]
-) -> tuple[list[Any], str]:
+    session: Session,
+    point: DecisionPoint,
+    seen: Observation,
+    history: list[trajectory.Step],
+) -> tuple[list[Candidate], str]:
     """Return the policy's candidates, and in words why they are of no use; "" if one is."""
-    from agent import deployments
-    from agent.policy import PolicyError, PolicyRequest
-
-    deployment = session.deployment or Deployment.objects.filter(is_partner=True).first()
-    if deployment is None:
-        return [], "no policy is deployed: an admin chooses one under Training"
     request = PolicyRequest(
         instruction=session.task.instruction,
         history=tuple(history),
@@ -143,10 +145,13 @@ def _answer(
         hint=point.hint,
     )
     try:
+        deployment = session.deployment or deployments.partner()
         policy = deployments.policy(deployment, pictures=pictures.read)
         candidates = policy.propose(request, deployment.candidates)
     except PolicyError as error:
         return [], str(error)
+    except ValueError as error:  # the observation can't be rendered for this policy
+        return [], f"nothing could be asked: {error}"
     if not candidates:
         return [], "the policy gave no answer"
     if not any(candidate.action for candidate in candidates):
@@ -154,7 +159,7 @@ def _answer(
     return candidates, ""
 
 
-def _row(point: DecisionPoint, rank: int, candidate: Any) -> Proposal:
+def _row(point: DecisionPoint, rank: int, candidate: Candidate) -> Proposal:
     return Proposal(
         decision_point=point,
         rank=rank,

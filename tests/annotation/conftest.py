@@ -213,7 +213,7 @@ def partner(db: None) -> Deployment:
         },
     ]
     return Deployment.objects.create(
-        name="scripted", kind="scripted", is_partner=True, candidates=2, script=[click]
+        name="scripted", kind="scripted", is_partner=True, candidates=2, script=[click] * 10
     )
 
 

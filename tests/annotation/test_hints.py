@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from asgiref.testing import ApplicationCommunicator
 from channels.db import database_sync_to_async
 from channels.routing import URLRouter
-from channels.testing import WebsocketCommunicator
 from django.db import transaction
 
 from annotation import hints, tasks
@@ -17,12 +18,29 @@ from annotation.routing import websocket_urlpatterns
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 
 
-def socket(user: Any, session_id: int) -> WebsocketCommunicator:
-    communicator = WebsocketCommunicator(
-        URLRouter(websocket_urlpatterns), f"/ws/session/{session_id}/"
-    )
-    communicator.scope["user"] = user
-    return communicator
+class Page:
+    """A browser's end of the socket."""
+
+    def __init__(self, user: Any, session_id: int) -> None:
+        scope = {
+            "type": "websocket",
+            "path": f"/ws/session/{session_id}/",
+            "headers": [],
+            "subprotocols": [],
+            "user": user,
+        }
+        self.end = ApplicationCommunicator(URLRouter(websocket_urlpatterns), scope)
+
+    async def open(self) -> None:
+        await self.end.send_input({"type": "websocket.connect"})
+        assert (await self.end.receive_output())["type"] == "websocket.accept"
+
+    async def heard(self) -> Any:
+        return json.loads((await self.end.receive_output())["text"])
+
+    async def close(self) -> None:
+        await self.end.send_input({"type": "websocket.disconnect", "code": 1000})
+        await self.end.wait()
 
 
 @database_sync_to_async
@@ -34,8 +52,8 @@ def make(author: Any) -> int:
 
 async def test_the_author_hears_what_changed_after_the_commit(annotator: Any) -> None:
     pk = await make(annotator)
-    page = socket(annotator, pk)
-    assert (await page.connect())[0]
+    page = Page(annotator, pk)
+    await page.open()
 
     @database_sync_to_async
     def change() -> None:
@@ -43,21 +61,21 @@ async def test_the_author_hears_what_changed_after_the_commit(annotator: Any) ->
             hints.changed(pk, "proposals")
 
     await change()
-    assert await page.receive_json_from() == {"changed": "proposals"}
-    await page.disconnect()
+    assert await page.heard() == {"changed": "proposals"}
+    await page.close()
 
 
 async def test_a_stranger_is_closed_with_a_code(annotator: Any, stranger: Any) -> None:
-    page = socket(stranger, await make(annotator))
-    await page.connect()
-    message = await page.receive_output()
+    page = Page(stranger, await make(annotator))
+    await page.open()
+    message = await page.end.receive_output()
     assert (message["type"], message["code"]) == ("websocket.close", 4403)
 
 
 async def test_a_change_that_was_rolled_back_is_not_told(annotator: Any) -> None:
     pk = await make(annotator)
-    page = socket(annotator, pk)
-    await page.connect()
+    page = Page(annotator, pk)
+    await page.open()
 
     @database_sync_to_async
     def change() -> None:
@@ -66,5 +84,5 @@ async def test_a_change_that_was_rolled_back_is_not_told(annotator: Any) -> None
             transaction.set_rollback(True)
 
     await change()
-    assert await page.receive_nothing()
-    await page.disconnect()
+    assert await page.end.receive_nothing()
+    await page.close()
