@@ -46,8 +46,8 @@ format: ## Format the code.
 	$(VENV)/ruff check --fix .
 	$(VENV)/ruff format .
 
-lock: ## Write the lock files anew from pyproject.toml; needs uv.
-	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --no-header \
-		--generate-hashes --no-emit-package torch --no-emit-index-url -o requirements.lock
-	uv pip compile requirements-data.in --no-deps --no-header --generate-hashes \
-		--no-emit-index-url -o requirements-data.lock
+COMPILE := uv pip compile --python-version 3.11 --no-header --generate-hashes --no-emit-index-url
+lock: ## Write the lock files anew; needs uv and UV_FIND_LINKS with a CPU build of torch.
+	$(COMPILE) pyproject.toml --all-extras --no-emit-package torch -o requirements.lock
+	$(COMPILE) pyproject.toml --extra guest -o requirements-web.lock
+	$(COMPILE) requirements-data.in --no-deps -o requirements-data.lock

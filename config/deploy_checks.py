@@ -32,7 +32,9 @@ def _django() -> list[CheckMessage]:
     if settings.DEBUG:
         found.append(_error("E002", "DEBUG shows secrets to everybody", "unset DEBUG"))
     if env.is_embedded("SECRET_KEY"):
-        found.append(_error("E003", "SECRET_KEY is not set", f"set {SECRET_LENGTH} random characters"))
+        found.append(
+            _error("E003", "SECRET_KEY is not set", f"set {SECRET_LENGTH} random characters")
+        )
     elif len(settings.SECRET_KEY) < SECRET_LENGTH or len(set(settings.SECRET_KEY)) < 5:
         found.append(
             _error("E004", "SECRET_KEY is easy to guess", f"set {SECRET_LENGTH} random characters")
@@ -48,7 +50,9 @@ def _django() -> list[CheckMessage]:
 
 def _services() -> list[CheckMessage]:
     found: list[CheckMessage] = [
-        _error("E010", f"{name} is not set: the embedded service is for one machine", f"set {example}")
+        _error(
+            "E010", f"{name} is not set: the embedded service is for one machine", f"set {example}"
+        )
         for name, example in SERVICES.items()
         if env.is_embedded(name)
     ]
@@ -61,18 +65,22 @@ def _services() -> list[CheckMessage]:
 
 def _parts() -> list[CheckMessage]:
     found: list[CheckMessage] = []
-    if settings.SANDBOX_PROVIDER in {"local", "fake"}:
+    if settings.SANDBOX_PROVIDER == "fake":
+        found.append(_error("E022", "SANDBOX_PROVIDER=fake has no desktops", "name a real one"))
+    if settings.SANDBOX_PROVIDER == "local" and not settings.SANDBOX_LOCAL_ACCEPTED:
         found.append(
             _error(
                 "E020",
-                f"SANDBOX_PROVIDER={settings.SANDBOX_PROVIDER} shares this machine's kernel with desktops",
-                "run sandbox hosts on machines of their own and say SANDBOX_PROVIDER=remote here",
+                "SANDBOX_PROVIDER=local shares the host's kernel with its desktops",
+                "give the desktops a host that does nothing else, then set SANDBOX_LOCAL_ACCEPTED=1",
             )
         )
     if not settings.POLICY_TOKEN:
         found.append(
             _error(
-                "E021", "TANDEM_POLICY_TOKEN is not set: anybody may load weights", "set a long secret"
+                "E021",
+                "TANDEM_POLICY_TOKEN is not set: anybody may load weights",
+                "set a long secret",
             )
         )
     return found

@@ -131,6 +131,7 @@ STORAGE_URL = env.service("STORAGE_URL", f"file://{STATE_DIR / 'blobs'}")
 
 # --- desktops -------------------------------------------------------------------------------------
 SANDBOX_PROVIDER = env.text("SANDBOX_PROVIDER") or "local"
+SANDBOX_LOCAL_ACCEPTED = env.flag("SANDBOX_LOCAL_ACCEPTED", default=False)
 SANDBOX_POOL_SIZE = env.integer("SANDBOX_POOL_SIZE", 1)  # warm computers per host
 SANDBOX_MAX = env.integer("SANDBOX_MAX", 4)  # computers per host, leased ones included
 SANDBOX_HOST = env.text("SANDBOX_HOST") or socket.gethostname()
