@@ -13,11 +13,18 @@ import pytest
 from PIL import Image
 
 from sandbox.provider import (
-    ActionFailed, Desktop, DesktopLost, Handle, Provider, ProvisionFailed, SandboxSpec, StaleLease,
+    ActionFailed,
+    Desktop,
+    DesktopLost,
+    Handle,
+    Provider,
+    ProvisionFailed,
+    SandboxSpec,
+    StaleLease,
 )  # fmt: skip
 from sandbox.providers import load
 from sandbox.providers.fake import FakeProvider
-from tests.sandbox.desktops import new_id, needs_local
+from tests.sandbox.desktops import needs_local, new_id
 from trajectory import Click, Finish, Hotkey, Move, Type, Wait
 
 

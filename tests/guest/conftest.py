@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -27,16 +26,14 @@ def booted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desktop]:
     provider.stop(handle)
 
 
-_EPOCHS = itertools.count(1)
-
-
 @pytest.fixture
 def epoch(booted: Desktop) -> int:
     """A fresh lease of the desktop, with the programs of the test before gone."""
-    epoch = next(_EPOCHS)
+    epoch = int(str(booted.health()["epoch"])) + 1
     booted.fence(epoch)
     booted.shell(
-        "pkill xterm; pkill mousepad; rm -rf ~/*.txt; while pgrep 'xterm|mousepad'; do sleep 0.02; done",
+        "for p in xterm mousepad xev; do pkill $p; while pgrep -x $p; do sleep 0.02; done; done;"
+        "rm -f ~/*.txt",
         epoch=epoch, action_id=new_id(),
     )  # fmt: skip
     return epoch

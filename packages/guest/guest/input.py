@@ -224,10 +224,13 @@ class Input:
             # What was typed with them just now must have been read before they mean something else.
             self._display.sync()
             time.sleep(_LOAN_SETTLE_S)
-        for keysym, keycode in zip(keysyms, free, strict=True):
+        loans = dict(zip(sorted(free), keysyms, strict=True))
+        for keycode, keysym in loans.items():
             self._borrowed.pop(lent.get(keycode, 0), None)
-            self._display.change_keyboard_mapping(keycode, [(keysym, keysym)])
             self._borrowed[keysym] = keycode
+        # Every request makes every client read its whole map again: one for each run of keycodes.
+        for first, run in _runs(loans):
+            self._display.change_keyboard_mapping(first, [(keysym, keysym) for keysym in run])
         self._display.sync()
         time.sleep(_MAP_SETTLE_S)
 
@@ -246,6 +249,20 @@ def _between(start: Point, end: Point) -> Iterator[Point]:
             start[0] + (end[0] - start[0]) * step // steps,
             start[1] + (end[1] - start[1]) * step // steps,
         )
+
+
+def _runs(loans: dict[int, int]) -> Iterator[tuple[int, list[int]]]:
+    """Yield (first keycode, keysyms) for each run of neighbours; `loans` is sorted by keycode."""
+    first, run = 0, list[int]()
+    for keycode, keysym in loans.items():
+        if run and keycode != first + len(run):
+            yield first, run
+            run = []
+        if not run:
+            first = keycode
+        run.append(keysym)
+    if run:
+        yield first, run
 
 
 def _batches(keysyms: Sequence[int], distinct: int) -> Iterator[list[int]]:
