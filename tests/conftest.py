@@ -27,6 +27,13 @@ from config.embedded.valkey import Valkey
 from tests.isolation import STATE
 
 
+def pytest_configure() -> None:
+    """Make people cheap: a real hash of their passwords takes most of a second each."""
+    from django.conf import settings
+
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
 @contextmanager
 def running(service: Service, account: Account | None) -> Iterator[None]:
     log = STATE / "log" / f"{service.name}.log"
