@@ -49,7 +49,7 @@ def launch(
             )
     except IntegrityError as error:
         raise NameTaken(f"there is a run called {name!r}: choose another name") from error
-    jobs.supervise_run.delay_on_commit(run.pk)
+    _soon(run)
     return run
 
 
@@ -95,10 +95,17 @@ def resume(run: Run) -> Run:
         run.refresh_from_db()
         raise WrongState(f"{run.name} is {run.state}: only a cancelled or failed run is resumed")
     run.refresh_from_db()
-    jobs.supervise_run.delay_on_commit(run.pk)
+    _soon(run)
     return run
 
 
 def launch_values(run: Run) -> dict[str, Any]:
     """Return what a clone of `run` would be launched with, for the launch form."""
     return {"kind": run.kind, "dataset": run.dataset_id, "base": run.base_id, **run.config}
+
+
+def _soon(run: Run) -> None:
+    """Queue the supervising after the commit; a broker that is away costs time, beat finds the row."""
+    transaction.on_commit(
+        lambda: jobs.supervise_run.apply_async((run.pk,), retry=False), robust=True
+    )

@@ -30,19 +30,27 @@ MANIFEST = {"format": 1, "dialect": "element", "observation": "elements"}
 
 
 @pytest.fixture(autouse=True)
-def place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, settings) -> None:
+def place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, settings) -> Iterator[None]:
     settings.RUNS_DIR = tmp_path / "runs"
     settings.STORAGE_URL = f"file://{tmp_path / 'store'}"
     monkeypatch.setattr(runs, "TRAINERS", "tests.training.standin")
     monkeypatch.setattr(supervise, "TRAINERS", "tests.training.standin")
     monkeypatch.setattr(supervise, "POLL_S", 0.05)
+    yield
+    end_trainers(settings.RUNS_DIR)
+
+
+def end_trainers(folder: Path) -> None:
+    """Leave no trainer behind, also where a test failed in the middle."""
+    for directory in folder.glob("*"):
+        if process.held(directory):
+            process.adopt(directory).send(signal.SIGKILL)
 
 
 @pytest.fixture(autouse=True)
 def queued(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Which runs were put into the queue; nothing is delivered."""
     seen: list[int] = []
-    monkeypatch.setattr(jobs.supervise_run, "delay_on_commit", seen.append)
     monkeypatch.setattr(jobs.supervise_run, "apply_async", lambda args, **_: seen.append(args[0]))
     return seen
 
@@ -99,9 +107,12 @@ def now(run: Run) -> Run:
 # -- launching -----------------------------------------------------------------------------------
 
 
-def test_a_launch_is_queued_under_the_next_free_name(dataset, base, queued, admin_user):
-    one = runs.launch(kind="sft", dataset=dataset, base=base, config={}, by=admin_user)
-    two = launch(dataset, base)
+def test_a_launch_is_queued_under_the_next_free_name(
+    dataset, base, queued, admin_user, django_capture_on_commit_callbacks
+):
+    with django_capture_on_commit_callbacks(execute=True):
+        one = runs.launch(kind="sft", dataset=dataset, base=base, config={}, by=admin_user)
+        two = launch(dataset, base)
     assert (one.name, two.name) == ("sft-clicks-1", "sft-clicks-2")
     assert one.config == DEFAULTS
     assert queued == [one.pk, two.pk]
@@ -271,20 +282,22 @@ def test_a_killed_trainer_is_named_and_its_run_resumed_by_hand(dataset, base, su
     assert [m.step for m in run.series.all()] == list(range(1, 13))
 
 
-def killed_supervisor(run: Run, environment: dict[str, str]) -> None:
+def killed_supervisor(
+    run: Run, environment: dict[str, str], trainers: str = "tests.training.standin"
+) -> None:
     """Start a supervisor as a process of its own and kill it (not its trainer) in the middle."""
     code = (
         "import sys, django; django.setup(); from django.conf import settings; from pathlib import Path;"
         "settings.RUNS_DIR = Path(sys.argv[2]); settings.STORAGE_URL = sys.argv[3];"
-        "from training import supervise; supervise.TRAINERS = 'tests.training.standin';"
+        "from training import supervise; supervise.TRAINERS = sys.argv[4];"
         "supervise.POLL_S = 0.05; supervise.supervise(int(sys.argv[1]))"
     )
-    arguments = [str(run.pk), str(settings.RUNS_DIR), settings.STORAGE_URL]
+    arguments = [str(run.pk), str(settings.RUNS_DIR), settings.STORAGE_URL, trainers]
     supervisor = subprocess.Popen(
         [sys.executable, "-c", code, *arguments], env=environment, cwd=settings.BASE_DIR
     )
     try:
-        wait_for(lambda: now(run).step >= 1, 40)
+        wait_for(lambda: now(run).step >= 1, 120)
     finally:
         supervisor.kill()
         supervisor.wait()
