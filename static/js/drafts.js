@@ -7,7 +7,7 @@ const DELAY = 500;
 
 export function drafts({ url, fence, collect, indicator }) {
   let timer = null;
-  let saved = "";
+  let saved = "{}";
 
   async function save(keepalive = false) {
     clearTimeout(timer);
@@ -25,16 +25,17 @@ export function drafts({ url, fence, collect, indicator }) {
 
   return {
     touch() {
+      if (!timer && JSON.stringify(collect()) === saved) return;
       indicator.textContent = "…";
       clearTimeout(timer);
       timer = setTimeout(save, DELAY);
     },
-    /** Forget what was typed: it became a step. */
+    /** What was typed became a step; the server has dropped the draft with the same stroke. */
     clear() {
-      indicator.textContent = "";
       clearTimeout(timer);
-      timer = setTimeout(save, DELAY);
+      timer = null;
+      saved = JSON.stringify(collect());
+      indicator.textContent = "";
     },
-    flush: () => (timer ? save() : Promise.resolve()),
   };
 }

@@ -19,6 +19,7 @@ const panel = $("panel");
 const overlay = $("overlay");
 const now = { fence: Number(root.dataset.fence), phase: "", point: "", seen: "", controller: "agent", version: "", proposals: [] };
 let inFlight = 0;
+let later = 0;
 let askWhy = false; // after a takeover: go to the first missing thought once it is shown
 let acceptedAt = null; // performance.now() of the last decision, until its proposals are shown
 
@@ -28,7 +29,11 @@ const keep = drafts({
   url: `${base}draft/`,
   fence: () => now.fence,
   indicator: $("saved"),
-  collect: () => ({ point: now.point, rank: edit.rank(), dirty: edit.dirty(), ...edit.value(), hint: $("hint").value, thoughts: why.typed() }),
+  collect() {
+    const [hint, typed] = [$("hint").value, why.typed()];
+    if (!edit.dirty() && !hint && !Object.values(typed).some(Boolean)) return {};
+    return { point: now.point, rank: edit.rank(), dirty: edit.dirty(), ...edit.value(), hint, thoughts: typed };
+  },
 });
 const why = thoughts({
   container: $("thoughts"), url: `${base}thought/`, fence: () => now.fence, onTyped: () => keep.touch(), onSaved: refresh,
@@ -40,7 +45,15 @@ const pick = pickButton($("pick"), overlay, (places) =>
 // -- the panel -------------------------------------------------------------------------------------
 
 function refresh() {
+  clearTimeout(later);
   window.htmx.trigger(panel, "tandem:refresh");
+}
+
+/** Between a decision and its proposals the page says "executing" by itself: spare them a request. */
+function heard(what) {
+  if (what === "proposals" || acceptedAt === null) return refresh();
+  clearTimeout(later);
+  later = setTimeout(refresh, 300);
 }
 
 panel.addEventListener("htmx:configRequest", (event) => (event.detail.parameters.seen = now.version));
@@ -139,7 +152,7 @@ async function decide({ rank = edit.rank(), typed = edit.dirty() } = {}) {
   if (answer.ok) {
     edit.reset();
     keep.clear();
-    return refresh();
+    return heard("step");
   }
   time.give(body.active_ms);
   acceptedAt = null;
@@ -159,7 +172,7 @@ async function ask() {
 }
 
 async function control() {
-  if (inFlight) return;
+  if (inFlight) return toast("One moment: a step is being done.");
   const back = now.controller === "human";
   const answer = await verb(back ? "hand-back" : "take-over");
   if (!answer.ok) return notice(answer.message);
@@ -254,4 +267,4 @@ if (saved.dirty && (saved.command || saved.thought)) {
 }
 $("hint").value = saved.hint ?? "";
 $("saved").textContent = "";
-hints(`/ws/session/${root.dataset.session}/`, refresh, (open) => (root.dataset.hints = open ? "open" : "closed"));
+hints(`/ws/session/${root.dataset.session}/`, heard, (open) => (root.dataset.hints = open ? "open" : "closed"));
