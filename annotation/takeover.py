@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -20,7 +21,7 @@ from annotation.models import Decision, Session, Step
 from annotation.reduce import Event, HandStep, reduce
 from sandbox import leases
 from sandbox.models import InputEvent
-from trajectory import Actor
+from trajectory import Actor, Hotkey
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +75,7 @@ def absorb(session: Session) -> list[Step]:
         log.warning("session %s: input without an action: %s", session.pk, note)
     fallback = _last_seen(session)
     done, seen_from = [], 0.0
-    for hand in reduction.steps:
+    for hand in without_chord(reduction.steps):
         done.append(_append(session, hand, fallback, seen_from))
         seen_from = hand.ended_at
     session.controller = Session.Controller.AGENT
@@ -84,6 +85,16 @@ def absorb(session: Session) -> list[Step]:
     session.save(update_fields=["controller", "taken_over_at", "input_seq"])
     hints.changed(session.pk, "control")
     return done
+
+
+def without_chord(hand_steps: Sequence[HandStep]) -> Sequence[HandStep]:
+    """Leave out the Ctrl and Alt of the chord that handed back: the page kept only its last key."""
+    end = len(hand_steps)
+    while end and isinstance(chord := hand_steps[end - 1].action, Hotkey):
+        if not {"ctrl", "alt"}.issuperset(chord.keys):
+            break
+        end -= 1
+    return hand_steps[:end]
 
 
 def _append(session: Session, hand: HandStep, fallback: dict[str, Any], seen_from: float) -> Step:

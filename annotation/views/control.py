@@ -53,7 +53,7 @@ def finish(request: HttpRequest, body: Body, session_id: int) -> Body:
         answer=text(body, "answer"),
         report=report,
     )
-    return {"next": "/queue/"}
+    return {}  # the page stays and shows the verifier's word
 
 
 @json_verb

@@ -12,6 +12,10 @@ const CLOSED = {
   ending: "Checking the result …",
 };
 
+const clock = (seconds) =>
+  seconds >= 3600 ? `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`
+    : `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+
 export function desk(root, { paint }) {
   const stage = $("stage");
   const element = $("desktop");
@@ -44,7 +48,7 @@ export function desk(root, { paint }) {
     const held = left($("state").dataset.heldUntil);
     const soon = Boolean(desktop) && (silent < 75 || held < 300);
     const [label, seconds] = silent < 75 ? ["no answer from the server, expires in", silent] : ["held", held];
-    $("lease").textContent = desktop ? `${label} ${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}` : "";
+    $("lease").textContent = desktop ? `${label} ${clock(seconds)}` : "";
     $("lease").classList.toggle("soon", soon);
   }, 1000);
 

@@ -65,7 +65,7 @@ function read() {
   const arrived = phase === "ready" && (point !== now.point || now.phase !== "ready");
   Object.assign(now, { version, phase, point, seen, controller, ticket, proposals: readJson("proposals", []) });
   panel.setAttribute("aria-busy", "false");
-  if (begun && !inFlight && !edit.dirty()) edit.reset();
+  if ((begun || phase === "human") && !inFlight && !edit.dirty()) edit.reset();
   if (arrived) arrive();
   else mark();
   why.show(readJson("missing", []), saved.thoughts);
@@ -219,7 +219,7 @@ bindDialogs();
 bindKeys({
   digit: number, Enter: () => ($("on") ? $("on").click() : decide()), j: () => step(1), k: () => step(-1),
   e: () => edit.focus("thought"), a: () => edit.focus("command"), p: () => now.controller === "agent" && pick.toggle(), o: acts.own,
-  r: () => $("hint").focus(), t: () => now.controller === "agent" && control(), "Ctrl+Alt+t": control, Escape: pick.stop,
+  r: () => $("hint").focus(), t: control, "Ctrl+Alt+t": control, Escape: pick.stop,
   f: () => openDialog("finish-dialog"), i: () => openDialog("infeasible-dialog"), b: () => openDialog("report-dialog"),
   s: () => openDialog("skip-dialog"), "?": () => openDialog("help-dialog"),
 }, { within: $("desktop") });
@@ -242,7 +242,8 @@ document.addEventListener("submit", async (event) => {
   if (!form) return;
   event.preventDefault();
   const answer = await verb(form.dataset.verb, { outcome: form.dataset.outcome, ...Object.fromEntries(new FormData(form)) });
-  if (answer.ok) return location.assign(answer.next);
+  if (answer.ok && answer.next) return location.assign(answer.next);
+  if (answer.ok) return form.closest("dialog").close(), refresh();
   form.querySelector(".error").textContent = answer.message;
   if (answer.error === "MissingThoughts") { form.closest("dialog").close(); notice(answer.message); why.focus(); }
 });
@@ -255,6 +256,7 @@ async function heartbeat() {
   if (answer.ok) root.dataset.expires = answer.expires_at;
 }
 const beat = setInterval(heartbeat, 15_000);
+heartbeat();
 
 const saved = readJson("draft", {});
 read();
