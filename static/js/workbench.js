@@ -4,11 +4,13 @@
 import { activity } from "./activity.js";
 import { post, readJson, toast } from "./api.js";
 import { points, withPlace } from "./commands.js";
+import { bindControls } from "./controls.js";
 import { desk } from "./desk.js";
 import { drafts } from "./drafts.js";
 import { editor } from "./editor.js";
 import { hints } from "./hints.js";
-import { bindDialogs, bindKeys, confirmed, openDialog } from "./keys.js";
+import { confirmed } from "./keys.js";
+import { clearNotice, lostNotice, notice } from "./notice.js";
 import { draw, pickButton } from "./overlay.js";
 import { thoughts } from "./thoughts.js";
 
@@ -130,13 +132,13 @@ async function verb(name, body = {}) {
   const answer = await post(`${base}${name}/`, { fence: now.fence, ...body });
   inFlight -= 1;
   if (answer.fence) now.fence = answer.fence;
-  if (answer.ok) $("notice").hidden = true;
+  if (answer.ok) clearNotice();
   else if (answer.error === "StaleFence") lost(answer.message);
   return answer;
 }
 
 async function decide({ rank = edit.rank(), typed = edit.dirty() } = {}) {
-  if (inFlight || !now.point || !["ready", "failed", "waiting", "idle"].includes(now.phase)) return;
+  if (inFlight || !now.point || !["ready", "failed", "waiting"].includes(now.phase)) return;
   const proposal = now.proposals.find((p) => p.rank === rank);
   if (!typed && !proposal?.action) return edit.focus("command");
   if (typed && !edit.validate()) return edit.focus("command");
@@ -186,74 +188,42 @@ async function control() {
   refresh();
 }
 
-function notice(text, level = "warn") {
-  const box = $("notice");
-  box.className = `notice ${level}`;
-  box.textContent = text;
-  box.hidden = false;
-}
-
 function lost(text) {
   acceptedAt = null;
   clearInterval(beat);
-  notice(`${text} What you typed is kept.`, "bad");
-  const link = Object.assign(document.createElement("a"), { href: base, textContent: " Open it here again", className: "nowrap" });
-  $("notice").append(link);
+  lostNotice(text);
 }
 
-// -- keys, buttons, dialogs --------------------------------------------------------------------------
+// -- choosing by keys --------------------------------------------------------------------------------
 
 function step(by) {
   const ranks = now.proposals.filter((p) => p.action).map((p) => p.rank);
   if (ranks.length) choose(ranks[(ranks.indexOf(edit.rank()) + by + ranks.length) % ranks.length]);
 }
 
-function number(rank, now_) {
+function number(rank, atOnce) {
   if (now.phase !== "ready" || !now.proposals.some((p) => p.rank === rank && p.action)) return;
-  if (now_ || (rank === edit.rank() && !edit.dirty())) decide({ rank, typed: now_ ? false : edit.dirty() });
+  if (atOnce || (rank === edit.rank() && !edit.dirty())) decide({ rank, typed: atOnce ? false : edit.dirty() });
   else choose(rank);
 }
 
-const acts = { control, ask, own: () => { edit.load(null); mark(); edit.focus("command"); } };
-bindDialogs();
-bindKeys({
-  digit: number, Enter: () => ($("on") ? $("on").click() : decide()), j: () => step(1), k: () => step(-1),
-  e: () => edit.focus("thought"), a: () => edit.focus("command"), p: () => now.controller === "agent" && pick.toggle(), o: acts.own,
-  r: () => $("hint").focus(), t: control, "Ctrl+Alt+t": control, Escape: pick.stop,
-  f: () => openDialog("finish-dialog"), i: () => openDialog("infeasible-dialog"), b: () => openDialog("report-dialog"),
-  s: () => openDialog("skip-dialog"), "?": () => openDialog("help-dialog"),
-}, { within: $("desktop") });
-
-document.addEventListener("click", (event) => {
-  const { choose: rank, accept, act } = event.target.closest("[data-choose], [data-accept], [data-act]")?.dataset ?? {};
-  if (rank) choose(Number(rank));
-  else if (accept) decide({ rank: Number(accept), typed: Number(accept) === edit.rank() && edit.dirty() });
-  else if (act) acts[act]();
-});
-$("editor").addEventListener("submit", (event) => { event.preventDefault(); document.activeElement.blur(); decide(); });
-$("ask").addEventListener("submit", (event) => { event.preventDefault(); ask(); });
-$("hint").addEventListener("input", () => keep.touch());
-root.addEventListener("keydown", (event) => {
-  if (event.key === "Escape") event.target.closest("input, textarea")?.blur();
-  if (event.key === "Enter" && event.ctrlKey && event.target.id === "thought") decide();
-});
-document.addEventListener("submit", async (event) => {
-  const form = event.target.closest("[data-verb]");
-  if (!form) return;
-  event.preventDefault();
-  const answer = await verb(form.dataset.verb, { outcome: form.dataset.outcome, ...Object.fromEntries(new FormData(form)) });
-  if (answer.ok && answer.next) return location.assign(answer.next);
-  if (answer.ok) return form.closest("dialog").close(), refresh();
-  form.querySelector(".error").textContent = answer.message;
-  if (answer.error === "MissingThoughts") { form.closest("dialog").close(); notice(answer.message); why.focus(); }
+bindControls({
+  root, desktop: $("desktop"), edit, pick, decide, choose, number, step, control, ask, verb, refresh, keep,
+  own: () => { edit.load(null); mark(); edit.focus("command"); },
+  refused(answer) {
+    notice(answer.message);
+    if (answer.error === "MissingThoughts") why.focus();
+  },
 });
 
 // -- life --------------------------------------------------------------------------------------------
 
 async function heartbeat() {
   if (["ended", "expired", "broken"].includes(now.phase)) return;
-  const answer = await verb("heartbeat");
+  const answer = await post(`${base}heartbeat/`, { fence: now.fence });
   if (answer.ok) root.dataset.expires = answer.expires_at;
+  else if (answer.error === "StaleFence") lost(answer.message);
+  else if (answer.status === 401) notice(answer.message, "bad");
 }
 const beat = setInterval(heartbeat, 15_000);
 heartbeat();

@@ -1,0 +1,55 @@
+// The workbench's keys, buttons and dialogs, each tied to one verb.
+
+import { bindDialogs, bindKeys, openDialog } from "./keys.js";
+
+const $ = (id) => document.getElementById(id);
+
+export function bindControls({ root, desktop, edit, pick, decide, choose, number, step, control, ask, verb, refresh, keep, own, refused }) {
+  const acts = { control, ask, own };
+
+  bindDialogs();
+  bindKeys({
+    digit: number, j: () => step(1), k: () => step(-1), o: own, r: () => $("hint").focus(),
+    Enter: () => ($("on") ? $("on").click() : decide()),
+    e: () => edit.focus("thought"), a: () => edit.focus("command"),
+    p: () => !$("editor").inert && pick.toggle(), Escape: pick.stop,
+    t: control, "Ctrl+Alt+t": control,
+    f: () => openDialog("finish-dialog"), i: () => openDialog("infeasible-dialog"),
+    b: () => openDialog("report-dialog"), s: () => openDialog("skip-dialog"), "?": () => openDialog("help-dialog"),
+  }, { within: desktop });
+
+  document.addEventListener("click", (event) => {
+    const { choose: rank, accept, act } = event.target.closest("[data-choose], [data-accept], [data-act]")?.dataset ?? {};
+    if (rank) choose(Number(rank));
+    else if (accept) decide({ rank: Number(accept), typed: Number(accept) === edit.rank() && edit.dirty() });
+    else if (act) acts[act]();
+  });
+
+  $("editor").addEventListener("submit", (event) => {
+    event.preventDefault();
+    document.activeElement.blur();
+    decide();
+  });
+  $("ask").addEventListener("submit", (event) => {
+    event.preventDefault();
+    ask();
+  });
+  $("hint").addEventListener("input", () => keep.touch());
+  root.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") event.target.closest("input, textarea")?.blur();
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target.id === "thought") decide();
+  });
+
+  document.addEventListener("submit", async (event) => {
+    const form = event.target.closest("[data-verb]");
+    if (!form) return;
+    event.preventDefault();
+    const answer = await verb(form.dataset.verb, { outcome: form.dataset.outcome, ...Object.fromEntries(new FormData(form)) });
+    if (answer.ok && answer.next) return location.assign(answer.next);
+    form.querySelector(".error").textContent = answer.ok ? "" : answer.message;
+    if (!answer.ok && answer.status !== 409) return;
+    form.closest("dialog").close();
+    if (answer.ok) refresh();
+    else refused(answer);
+  });
+}
