@@ -27,7 +27,16 @@ class LookOnly:
 
 @admin.register(Sandbox)
 class SandboxAdmin(LookOnly, admin.ModelAdmin):
-    list_display = ("name", "state", "provider", "host", "epoch", "reuse_count", "ready_at", "cause")
+    list_display = (
+        "name",
+        "state",
+        "provider",
+        "host",
+        "epoch",
+        "reuse_count",
+        "ready_at",
+        "cause",
+    )
     list_filter = ("state", "provider", "host")
     exclude = ("handle",)  # it holds the screen's password
 

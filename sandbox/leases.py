@@ -170,7 +170,7 @@ def reap(*, limit: int = 100) -> int:
     return len(late)
 
 
-def _end(lease: Lease, state: Lease.State, reason: str, sandbox_state: Sandbox.State) -> Lease:
+def _end(lease: Lease, state: str, reason: str, sandbox_state: str) -> Lease:
     _stop_hand(lease)
     now = timezone.now()
     with transaction.atomic():

@@ -12,14 +12,13 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
-from blobs import open_store
-from blobs.store import sha256_of
 from channels.db import database_sync_to_async
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Max
-from trajectory import Observation, observation_to_dict
 
+from blobs import open_store
+from blobs.store import sha256_of
 from sandbox import hints, leases, tickets
 from sandbox.capture import Capture, Captured, Snapshot
 from sandbox.gate import Grant, Hand, Hint, Refused, Standing
@@ -27,6 +26,7 @@ from sandbox.models import InputEvent, Lease
 from sandbox.provider import Desktop
 from sandbox.rfb import Pointer
 from sandbox.stream import Relay
+from trajectory import Observation, observation_to_dict
 
 # Not on Django's one shared thread: a slow picture must not hold up somebody else's ticket.
 in_thread = partial(database_sync_to_async, thread_sensitive=False)
