@@ -18,6 +18,17 @@ from annotation.routing import websocket_urlpatterns
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 
 
+@pytest.fixture(autouse=True)
+def channel_layer(valkey_url: str, settings: Any) -> None:
+    """Hints go through Valkey, as between the processes of a real start."""
+    settings.CHANNEL_LAYERS = {
+        "default": {
+            "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+            "CONFIG": {"hosts": [valkey_url]},
+        }
+    }
+
+
 class Page:
     """A browser's end of the socket."""
 
