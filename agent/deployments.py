@@ -126,7 +126,7 @@ def _token(deployment: Deployment) -> str:
     if deployment.api_key_variable:
         # An admin names the variable; the key itself is never stored.
         return os.environ.get(deployment.api_key_variable, "")
-    if deployment.kind == Deployment.Kind.LOCAL and not deployment.base_url:
+    if not deployment.base_url:
         return str(settings.POLICY_TOKEN or "")
     return ""
 

@@ -1,6 +1,6 @@
 """Tiny random checkpoints of real classes, made in a second or two; nothing is downloaded.
 
-`pytest_plugins = ["tests.tiny"]`, or import the makers.
+A conftest imports the fixtures that its tests use; a script calls the makers.
 """
 
 from __future__ import annotations
@@ -196,6 +196,7 @@ def _text(tokenizer, rope):  # type: ignore[no-untyped-def]
         "max_position_embeddings": 8192,
         "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, **rope},
         "eos_token_id": tokenizer.convert_tokens_to_ids("<|im_end|>"),
+        "bos_token_id": None,
         "initializer_range": 0.2,
     }
 
