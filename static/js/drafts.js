@@ -30,6 +30,11 @@ export function drafts({ url, fence, collect, indicator }) {
       clearTimeout(timer);
       timer = setTimeout(save, DELAY);
     },
+    /** Save at once: what a refused verb carried has replaced the draft on the server. */
+    again() {
+      saved = "{}";
+      return save();
+    },
     /** What was typed became a step; the server has dropped the draft with the same stroke. */
     clear() {
       clearTimeout(timer);

@@ -4,7 +4,7 @@ const box = () => document.getElementById("notice");
 
 export function notice(text, level = "warn") {
   box().className = `notice ${level}`;
-  box().textContent = text;
+  box().textContent = text.charAt(0).toUpperCase() + text.slice(1);
   box().hidden = false;
 }
 
@@ -14,7 +14,7 @@ export function clearNotice() {
 
 /** The session goes on elsewhere, or nowhere; taking it up here again makes the other page old. */
 export function lostNotice(text) {
-  notice(`${text} What you typed is kept. `, "bad");
+  notice(`${text} `, "bad");
   const button = document.createElement("button");
   button.className = "button small";
   button.textContent = "Go on here";

@@ -77,7 +77,7 @@ function read() {
   $("control-button").firstChild.textContent = controller === "human" ? "Hand back " : "Take over ";
   $("steps").lastElementChild.scrollIntoView({ inline: "end", block: "nearest" });
   elapsed.start = performance.now() - 1000 * Number(waited);
-  if (Number(fence) !== now.fence && !inFlight) lost("This session was taken up in another window.");
+  if (Number(fence) !== now.fence && !inFlight) lost("This session was taken up in another window. What you typed is kept.");
 }
 
 /** Proposals are there: choose the first usable one, unless something is being typed. */
@@ -192,6 +192,7 @@ function lost(text) {
   acceptedAt = null;
   clearInterval(beat);
   lostNotice(text);
+  keep.again();
 }
 
 // -- choosing by keys --------------------------------------------------------------------------------
