@@ -5,7 +5,9 @@ A conftest imports the fixtures that its tests use; a script calls the makers.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,30 +34,59 @@ SPECIAL = [
 
 
 def make_llama(folder: Path, *, seed: int = 0, version: str = "tiny-llama") -> Path:
-    """Write a text checkpoint: a Llama of two layers over bytes; reads elements."""
+    """Write a text checkpoint: a Llama of two layers over bytes; reads elements.
+
+    Written by hand, in the layout of transformers: importing that costs more than most tests.
+    """
     import torch
-    from transformers import LlamaConfig, LlamaForCausalLM
+    from safetensors.torch import save_file
 
     from agent.serving.manifest import Manifest, write_manifest
 
-    tokenizer = _tokenizer(folder)
-    torch.manual_seed(seed)
-    model = LlamaForCausalLM(
-        LlamaConfig(
-            vocab_size=len(tokenizer),
-            hidden_size=64,
-            intermediate_size=128,
-            num_hidden_layers=2,
-            num_attention_heads=4,
-            num_key_value_heads=2,
-            head_dim=16,
-            max_position_embeddings=4096,
-            tie_word_embeddings=True,
-            eos_token_id=tokenizer.convert_tokens_to_ids("<|im_end|>"),
-            initializer_range=0.2,
-        )
-    )
-    model.save_pretrained(folder)
+    size = _tokenizer(folder)
+    width, inner, heads, kv_heads, head = 64, 128, 4, 2, 16
+    config = {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "vocab_size": size,
+        "hidden_size": width,
+        "intermediate_size": inner,
+        "num_hidden_layers": 2,
+        "num_attention_heads": heads,
+        "num_key_value_heads": kv_heads,
+        "head_dim": head,
+        "max_position_embeddings": 4096,
+        "rms_norm_eps": 1e-6,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
+        "hidden_act": "silu",
+        "attention_bias": False,
+        "mlp_bias": False,
+        "tie_word_embeddings": True,
+        "bos_token_id": None,
+        "eos_token_id": _number("<|im_end|>"),
+        "dtype": "float32",
+    }
+    shapes = {
+        "self_attn.q_proj": (heads * head, width),
+        "self_attn.k_proj": (kv_heads * head, width),
+        "self_attn.v_proj": (kv_heads * head, width),
+        "self_attn.o_proj": (width, heads * head),
+        "mlp.gate_proj": (inner, width),
+        "mlp.up_proj": (inner, width),
+        "mlp.down_proj": (width, inner),
+    }
+    random = torch.Generator().manual_seed(seed)
+    weights = {
+        f"model.layers.{n}.{name}.weight": torch.randn(shape, generator=random) * 0.2
+        for n in range(2)
+        for name, shape in shapes.items()
+    }
+    for norm in ("input_layernorm", "post_attention_layernorm"):
+        weights |= {f"model.layers.{n}.{norm}.weight": torch.ones(width) for n in range(2)}
+    weights["model.norm.weight"] = torch.ones(width)
+    weights["model.embed_tokens.weight"] = torch.randn((size, width), generator=random) * 0.2
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    (folder / "config.json").write_text(json.dumps(config, indent=2))
     write_manifest(
         folder,
         Manifest(dialect="element", observation="elements", coordinates="frame", version=version),
@@ -96,8 +127,7 @@ def make_qwen3_vl(folder: Path, *, seed: int = 0, version: str = "tiny-qwen3-vl"
     import torch
     from transformers import Qwen3VLConfig, Qwen3VLForConditionalGeneration
 
-    tokenizer = _tokenizer(folder)
-    text = _text(tokenizer, {"mrope_section": [4, 2, 2], "mrope_interleaved": True})
+    text = _text(_tokenizer(folder), {"mrope_section": [4, 2, 2], "mrope_interleaved": True})
     vision = {
         "depth": 2,
         "hidden_size": 32,
@@ -111,7 +141,7 @@ def make_qwen3_vl(folder: Path, *, seed: int = 0, version: str = "tiny-qwen3-vl"
         "deepstack_visual_indexes": [0],
     }
     torch.manual_seed(seed)
-    config = Qwen3VLConfig(text_config=text, vision_config=vision, **_marks(tokenizer))
+    config = Qwen3VLConfig(text_config=text, vision_config=vision, **_marks())
     return _save_vl(folder, Qwen3VLForConditionalGeneration(config), 16, "thousandth", version)
 
 
@@ -120,8 +150,7 @@ def make_qwen2_5_vl(folder: Path, *, seed: int = 0, version: str = "tiny-qwen2.5
     import torch
     from transformers import Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration
 
-    tokenizer = _tokenizer(folder)
-    text = _text(tokenizer, {"mrope_section": [4, 2, 2]})
+    text = _text(_tokenizer(folder), {"mrope_section": [4, 2, 2]})
     vision = {
         "depth": 2,
         "hidden_size": 32,
@@ -135,7 +164,7 @@ def make_qwen2_5_vl(folder: Path, *, seed: int = 0, version: str = "tiny-qwen2.5
         "out_hidden_size": 64,
     }
     torch.manual_seed(seed)
-    config = Qwen2_5_VLConfig(text_config=text, vision_config=vision, **_marks(tokenizer))
+    config = Qwen2_5_VLConfig(text_config=text, vision_config=vision, **_marks())
     return _save_vl(folder, Qwen2_5_VLForConditionalGeneration(config), 14, "resized", version)
 
 
@@ -163,10 +192,9 @@ def tiny_qwen2_5_vl(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_qwen2_5_vl(tmp_path_factory.mktemp("tiny") / "qwen2.5-vl")
 
 
-def _tokenizer(folder: Path):  # type: ignore[no-untyped-def]
-    """Write a byte-level tokenizer: 256 bytes and the special tokens of the Qwen family."""
+def _tokenizer(folder: Path) -> int:
+    """Write a byte-level tokenizer (256 bytes, SPECIAL) into `folder`; return its size."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
 
     folder.mkdir(parents=True, exist_ok=True)
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
@@ -174,19 +202,27 @@ def _tokenizer(folder: Path):  # type: ignore[no-untyped-def]
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens(SPECIAL)
-    fast = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        eos_token="<|im_end|>",
-        pad_token="<|endoftext|>",
-        chat_template=CHATML,
+    tokenizer.save(str(folder / "tokenizer.json"))
+    (folder / "tokenizer_config.json").write_text(
+        json.dumps(
+            {
+                "tokenizer_class": "PreTrainedTokenizerFast",
+                "eos_token": "<|im_end|>",
+                "pad_token": "<|endoftext|>",
+                "chat_template": CHATML,
+            }
+        )
     )
-    fast.save_pretrained(folder)
-    return fast
+    return int(tokenizer.get_vocab_size())
 
 
-def _text(tokenizer, rope):  # type: ignore[no-untyped-def]
+def _number(token: str) -> int:
+    return 256 + SPECIAL.index(token)
+
+
+def _text(size: int, rope: dict[str, Any]) -> dict[str, Any]:
     return {
-        "vocab_size": len(tokenizer),
+        "vocab_size": size,
         "hidden_size": 64,
         "intermediate_size": 128,
         "num_hidden_layers": 2,
@@ -195,23 +231,22 @@ def _text(tokenizer, rope):  # type: ignore[no-untyped-def]
         "head_dim": 16,
         "max_position_embeddings": 8192,
         "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, **rope},
-        "eos_token_id": tokenizer.convert_tokens_to_ids("<|im_end|>"),
         "bos_token_id": None,
+        "eos_token_id": _number("<|im_end|>"),
         "initializer_range": 0.2,
     }
 
 
-def _marks(tokenizer):  # type: ignore[no-untyped-def]
-    names = {
-        "image_token_id": "<|image_pad|>",
-        "video_token_id": "<|video_pad|>",
-        "vision_start_token_id": "<|vision_start|>",
-        "vision_end_token_id": "<|vision_end|>",
+def _marks() -> dict[str, int]:
+    return {
+        "image_token_id": _number("<|image_pad|>"),
+        "video_token_id": _number("<|video_pad|>"),
+        "vision_start_token_id": _number("<|vision_start|>"),
+        "vision_end_token_id": _number("<|vision_end|>"),
     }
-    return {key: tokenizer.convert_tokens_to_ids(token) for key, token in names.items()}
 
 
-def _save_vl(folder, model, patch, coordinates, version):  # type: ignore[no-untyped-def]
+def _save_vl(folder: Path, model: Any, patch: int, coordinates: str, version: str) -> Path:
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
     from agent.serving.manifest import Manifest, write_manifest
