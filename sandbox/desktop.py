@@ -48,7 +48,7 @@ class GuestDesktop:
         self.height = int(str(health["height"]))
 
     def health(self) -> dict[str, object]:
-        """Return {"boot_id", "epoch", "ready", "width", "height", "uptime_s"}."""
+        """Return {"boot_id", "epoch", "ready", "width", "height", "limits", "uptime_s"}."""
         return self._ask("GET", "/v1/health")[0]
 
     def fence(self, epoch: int) -> None:

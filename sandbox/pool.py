@@ -82,7 +82,7 @@ def mark_failed(sandbox: Sandbox, *, cause: str) -> bool:
     """Give a computer up and keep `cause`; an active lease of it is lost with the same words."""
     lease = sandbox.leases.filter(state=Lease.State.ACTIVE).first()
     if lease is not None and sandbox.state == Sandbox.State.LEASED:
-        return leases.lose(lease, cause=cause).state == Lease.State.LOST
+        return bool(leases.lose(lease, cause=cause).state == Lease.State.LOST)
     changed = Sandbox.objects.filter(pk=sandbox.pk, state=sandbox.state, state__in=_LIVE).update(
         state=Sandbox.State.FAILED,
         state_deadline=timezone.now() + STOP_WITHIN,

@@ -26,4 +26,6 @@ def load(name: str, *, state: Path | None = None) -> Provider:
         from sandbox.providers.fake import FakeProvider
 
         return FakeProvider()
-    raise SandboxError(f"no sandbox provider {name!r}; SANDBOX_PROVIDER is one of {', '.join(NAMES)}")
+    raise SandboxError(
+        f"no sandbox provider {name!r}; SANDBOX_PROVIDER is one of {', '.join(NAMES)}"
+    )

@@ -180,9 +180,7 @@ class _Computer:
         if epoch != self._epoch:
             raise StaleLease(f"epoch {epoch} is not this computer's epoch {self._epoch}")
 
-    def _once(
-        self, action_id: str, epoch: int, work: Callable[[], ActionResult]
-    ) -> ActionResult:
+    def _once(self, action_id: str, epoch: int, work: Callable[[], ActionResult]) -> ActionResult:
         self._here()
         with self._lock:
             known = self._results.get(action_id)
@@ -212,9 +210,7 @@ class _Computer:
                 self._pointer = points[-1] if points else place
             if isinstance(action, Click):
                 left, top, width, height = BOX
-                self._focused = (
-                    left <= action.x < left + width and top <= action.y < top + height
-                )
+                self._focused = left <= action.x < left + width and top <= action.y < top + height
             elif isinstance(action, Type) and self._focused:
                 self.text += action.text
             elif isinstance(action, Scroll):

@@ -109,7 +109,11 @@ def test_keys_and_hotkeys(booted: Desktop, do: Do, terminal: Callable[[str], Non
 
 
 # xev writes every event of its window.
-_XEV = ["sh", "-c", "exec stdbuf -oL xev -geometry 1000x600+20+20 -event button -event mouse > ~/xev.txt"]
+_XEV = [
+    "sh",
+    "-c",
+    "exec stdbuf -oL xev -geometry 1000x600+20+20 -event button -event mouse > ~/xev.txt",
+]
 
 
 @pytest.fixture

@@ -31,8 +31,11 @@ def start(child_environment: dict[str, str]) -> Iterator[Start]:
         argv = [sys.executable, str(_MANAGE), "sandbox_host", "--name", "here", *options]
         hosts.append(
             subprocess.Popen(
-                argv, env=child_environment, text=True,
-                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                argv,
+                env=child_environment,
+                text=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
             )  # fmt: skip
         )
         return hosts[-1]
@@ -78,9 +81,7 @@ def test_a_desktop_outlives_its_host_and_not_its_own_death(start: Start) -> None
         lease.refresh_from_db()
     assert (lease.state, lease.release_reason) == (Lease.State.LOST, "lost: its process is gone")
 
-    leases.release(
-        leases.acquire(owner=None, purpose="human", idempotency_key="l"), reason="done"
-    )
+    leases.release(leases.acquire(owner=None, purpose="human", idempotency_key="l"), reason="done")
     again = _ready(other_than=spare.handle["boot_id"])
     assert again.epoch == 0 or again.epoch > spare.epoch
 

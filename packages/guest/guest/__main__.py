@@ -17,7 +17,7 @@ def main() -> None:
     parser.add_argument("--boot-id", required=True)
     options = parser.parse_args()
     computer = Computer(options.display, boot_id=options.boot_id)
-    with Server(options.socket, computer) as server:
+    with Server(options.socket, computer, limits="unknown") as server:
         server.serve_forever()
 
 

@@ -35,6 +35,7 @@ def main() -> None:
     parser.add_argument("--run", type=Path, required=True, help="folder for rfb.sock, guest.sock")
     parser.add_argument("--geometry", required=True, help="WIDTHxHEIGHT")
     parser.add_argument("--boot-id", required=True)
+    parser.add_argument("--limits", required=True, help="which limits are in force, for health")
     options = parser.parse_args()
     os.umask(0o077)
     os.environ["DISPLAY"] = ":0"
@@ -42,9 +43,21 @@ def main() -> None:
     shutil.copytree(HOME, Path.home(), dirs_exist_ok=True, copy_function=shutil.copyfile)
     x_server = _start_x_server(options.run, options.geometry)
     try:
+        # Reading the guest's modules takes as long as Xvnc and openbox together: do both at once.
+        from guest.computer import Computer
+        from guest.server import Server
+
         _wait_for_socket(_X_SOCKET, x_server)
-        _start_session()
-        _serve(options.run, options.boot_id)
+        _start("hsetroot", "-solid", "#2f6478")
+        _keep_running("openbox")
+        computer = Computer(":0", boot_id=options.boot_id)
+        if not computer.windows.wait_for_manager(timeout_s=_TIMEOUT_S):
+            raise BootError(f"openbox did not announce itself within {_TIMEOUT_S:g} s")
+        time.sleep(_MANAGER_GRACE_S)
+        _keep_running("tint2")
+        server = Server(options.run / "guest.sock", computer, limits=options.limits)
+        threading.Thread(target=server.serve_forever, name="guest", daemon=True).start()
+        (options.run / "ready").touch()
         x_server.wait()
         raise BootError(f"the X server ended with status {x_server.returncode}")
     except BootError as error:
@@ -80,43 +93,29 @@ def _wait_for_socket(path: str, server: subprocess.Popen[bytes]) -> None:
         time.sleep(0.005)
 
 
-def _start_session() -> None:
-    """Start the window manager and wait for it; then the background and the panel."""
-    from guest.windows import Windows
-
-    _start(["hsetroot", "-solid", "#2f6478"])
-    _keep_running(["openbox"])
-    if not Windows(":0").wait_for_manager(timeout_s=_TIMEOUT_S):
-        raise BootError(f"openbox did not announce itself within {_TIMEOUT_S:g} s")
-    time.sleep(_MANAGER_GRACE_S)
-    if shutil.which("tint2"):
-        _keep_running(["tint2"])
-
-
-def _serve(run: Path, boot_id: str) -> None:
-    from guest.computer import Computer
-    from guest.server import Server
-
-    server = Server(run / "guest.sock", Computer(":0", boot_id=boot_id))
-    threading.Thread(target=server.serve_forever, name="guest", daemon=True).start()
-    (run / "ready").touch()
-
-
-def _start(argv: list[str]) -> None:
+def _start(*argv: str) -> None:
     if shutil.which(argv[0]):
         subprocess.Popen(argv, stdin=subprocess.DEVNULL)
 
 
-def _keep_running(argv: list[str]) -> None:
-    """Start a part of the session and start it again when it ends, at most once a second."""
+def _keep_running(program: str) -> None:
+    """Start a part of the session, and again when it ends, at most once a second.
+
+    One that is not installed is left out: its package is named in the log.
+    """
+    if shutil.which(program) is None:
+        print(f"guest.boot: {program} is not installed: the desktop goes without it", flush=True)
+        return
 
     def keep() -> None:
         while True:
             started = time.monotonic()
-            subprocess.run(argv, stdin=subprocess.DEVNULL, check=False)
+            # What is started from a menu inherits this: it must not write the sandbox's log.
+            nowhere = subprocess.DEVNULL
+            subprocess.run([program], stdin=nowhere, stdout=nowhere, stderr=nowhere, check=False)
             time.sleep(max(0.0, 1.0 - (time.monotonic() - started)))
 
-    threading.Thread(target=keep, name=argv[0], daemon=True).start()
+    threading.Thread(target=keep, name=program, daemon=True).start()
 
 
 if __name__ == "__main__":

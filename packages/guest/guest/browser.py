@@ -12,6 +12,7 @@ from guest.page import NoPage, Page, PageError
 from guest.windows import Windows
 
 CDP_PORT = 9222
+_TIMEOUT_S = 8.0  # a busy machine; the host waits 20
 _WINDOW_CLASS = "chromium"  # how its windows' class begins: Debian says Chromium-browser
 
 
@@ -20,7 +21,7 @@ class Browser:
 
     def __init__(self, windows: Windows, *, screen_width: int) -> None:
         self._windows = windows
-        self._page = Page(CDP_PORT, screen_width=screen_width)
+        self._page = Page(CDP_PORT, timeout=_TIMEOUT_S, screen_width=screen_width)
         self._lock = threading.Lock()
 
     def look(self) -> tuple[str, list[dict[str, Any]]]:

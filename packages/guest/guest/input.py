@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 
-from Xlib import X, display  # type: ignore[import-untyped]
-from Xlib.ext import xtest  # type: ignore[import-untyped]
+from Xlib import X, display
+from Xlib.ext import xtest
 
 from guest.keymap import keysym_of_character, keysym_of_key
 from trajectory import Button, Point

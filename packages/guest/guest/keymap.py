@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from Xlib import XK  # type: ignore[import-untyped]
+from Xlib import XK
 
 from trajectory.keys import canonical_key
 

@@ -28,8 +28,9 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     daemon_threads = True
     request_queue_size = 64
 
-    def __init__(self, socket_path: Path, computer: Computer) -> None:
+    def __init__(self, socket_path: Path, computer: Computer, *, limits: str) -> None:
         self.computer = computer
+        self.limits = limits
         self.started = time.monotonic()
         self._observations = 0
         self._count = threading.Lock()
@@ -73,6 +74,7 @@ class _Handler(BaseHTTPRequestHandler):
             "epoch": computer.gate.epoch,
             "width": computer.screen.width,
             "height": computer.screen.height,
+            "limits": self._server.limits,
             "uptime_s": round(time.monotonic() - self._server.started, 3),
         }
 
@@ -189,7 +191,9 @@ class _Handler(BaseHTTPRequestHandler):
         header, payload = answer if isinstance(answer, tuple) else (answer, b"")
         text = json.dumps(header).encode()
         self.send_response_only(status)
-        self.send_header("Content-Type", "application/octet-stream" if payload else "application/json")
+        self.send_header(
+            "Content-Type", "application/octet-stream" if payload else "application/json"
+        )
         self.send_header("X-Header-Length", str(len(text)))
         self.send_header("Content-Length", str(len(text) + len(payload)))
         self.end_headers()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 import time
 
-from Xlib import X, display, error  # type: ignore[import-untyped]
-from Xlib.protocol import event  # type: ignore[import-untyped]
+from Xlib import X, display, error
+from Xlib.protocol import event
 
 
 class Windows:

@@ -44,8 +44,7 @@ class Command(BaseCommand):
             most=options["max"],
         )
         self.stdout.write(
-            f"sandbox host {host.name}: {host.provider_name}, "
-            f"{host.warm} warm, at most {host.most}"
+            f"sandbox host {host.name}: {host.provider_name}, {host.warm} warm, at most {host.most}"
         )
         self.stdout.flush()
         host.run(stopping)
@@ -55,8 +54,6 @@ class Command(BaseCommand):
     def _only_one(self, name: str) -> None:
         """Two hosts of one name would end each other's computers; the lock goes with the process."""
         with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT pg_try_advisory_lock(%s, hashtext(%s))", [_LOCK_SPACE, name]
-            )
+            cursor.execute("SELECT pg_try_advisory_lock(%s, hashtext(%s))", [_LOCK_SPACE, name])
             if not cursor.fetchone()[0]:
                 raise CommandError(f"a sandbox host called {name} runs already on this database")

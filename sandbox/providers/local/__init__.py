@@ -29,7 +29,7 @@ _PROGRAMS = {
     "vncpasswd": "tigervnc-tools",
     "openbox": "openbox",
     "dbus-run-session": "dbus",
-    "setsid": "util-linux",
+    "prlimit": "util-linux",
 }
 _FIRST_UID, _UIDS = 60_000, 500
 _START_TIMEOUT_S = 20.0
@@ -69,10 +69,10 @@ class LocalProvider:
             )
             groups = tuple(str(group) for group in limited.groups)
             # Before there is a process: whoever finds the folder of an interrupted start can clear it.
-            records.save(folder, records.Record(handle, limited.kind, groups))
-            pid = _launch(Jail(spec, folder, boot_id, uid, limited.groups))
+            records.save(folder, records.Record(handle, groups))
+            pid = _launch(Jail(spec, folder, boot_id, uid, limited))
             handle = replace(handle, pid=pid)
-            records.save(folder, records.Record(handle, limited.kind, groups))
+            records.save(folder, records.Record(handle, groups))
             self.connect(handle).close()
         except BaseException as error:
             self._clear(folder)
@@ -111,11 +111,6 @@ class LocalProvider:
                 else Handle(provider=self.name, name=folder.name, boot_id="")
             )
         return handles
-
-    def limits_of(self, handle: Handle) -> str:
-        """Return which limits are in force: "cgroup v2", "cgroup v1" or "rlimits"."""
-        record = records.load(self._state / handle.name)
-        return record.limits if record is not None else ""
 
     def log(self, handle: Handle) -> str:
         """Return the end of what the sandbox's session printed."""
@@ -187,7 +182,9 @@ def _launch(jail: Jail) -> int:
     while not (run / "ready").exists():
         outer = _number(jail.folder / "pid")
         if outer and not Path(f"/proc/{outer}/exe").exists():
-            raise ProvisionFailed(f"{jail.spec.name} ended while starting: {_log_tail(jail.folder)}")
+            raise ProvisionFailed(
+                f"{jail.spec.name} ended while starting: {_log_tail(jail.folder)}"
+            )
         if time.monotonic() > deadline:
             raise ProvisionFailed(
                 f"{jail.spec.name} was not ready within {_START_TIMEOUT_S:g} s: "

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sandbox.provider import ProvisionFailed, SandboxSpec
+from sandbox.providers.local.limits import Limits
 
 GUEST_HOME = "/home/user"
 GUEST_RUN = "/run/tandem"
@@ -26,6 +27,8 @@ _ETC = (
     *("dbus-1", "debian_version", "bash.bashrc", "ca-certificates", "libpaper.d", "papersize"),
 )
 _HOME_MB, _TMP_MB = 512, 256
+# The log is the one file on the host's disk that a sandbox can make longer.
+_PRLIMIT = ("prlimit", "--core=0", "--nofile=4096", f"--fsize={2 << 30}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +39,11 @@ class Jail:
     folder: Path
     boot_id: str
     uid: int | None
-    groups: tuple[Path, ...]
+    limits: Limits
 
     def command(self) -> list[str]:
         """Return the whole command; it detaches, writes its pid to FOLDER/pid and keeps that pid."""
-        join = "".join(f"echo $$ > '{group}/cgroup.procs'; " for group in self.groups)
+        join = "".join(f"echo $$ > '{group}/cgroup.procs'; " for group in self.limits.groups)
         enter = f"set -e; echo $$ > '{self.folder}/pid'; {join}exec \"$@\""
         return ["setsid", "--fork", "sh", "-c", enter, "enter", *self._staged()]
 
@@ -49,7 +52,7 @@ class Jail:
         info = f"exec 8> '{self.folder}/info.json'; "
         if self.uid is None:
             inner = self._bubblewrap({source: source for source in sources})
-            return ["sh", "-c", f'set -e; {info}exec "$@"', "run", *inner]
+            return ["sh", "-c", f'set -e; {info}exec "$@"', "run", *_PRLIMIT, "--", *inner]
         stage = "set -e; mount -t tmpfs -o mode=755,size=1m tandem /mnt; "
         places = {source: f"/mnt/{n}" for n, source in enumerate(sources)}
         for source, place in places.items():
@@ -59,7 +62,7 @@ class Jail:
         return [
             *("unshare", "--mount", "--propagation", "private"),
             *("sh", "-c", f'{stage}{info}cd /; exec "$@"', "stage"),
-            *("prlimit", "--core=0", "--nofile=8192:8192", nproc, "--"),
+            *(*_PRLIMIT, nproc, "--"),
             *(*drop, "--no-new-privs", "--", *self._bubblewrap(places)),
         ]
 
@@ -129,7 +132,7 @@ class Jail:
         size = f"{self.spec.width}x{self.spec.height}"
         return [
             *("dbus-run-session", "--", _python(), "-m", "guest.boot", "--run", GUEST_RUN),
-            *("--geometry", size, "--boot-id", self.boot_id),
+            *("--geometry", size, "--boot-id", self.boot_id, "--limits", self.limits.kind),
         ]
 
 

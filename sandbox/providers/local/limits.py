@@ -1,12 +1,13 @@
 """Memory, CPU and process limits of one sandbox, by whichever cgroup layout this host lets us write.
 
-Where none can be written only the number of processes is limited (by rlimit): `Limits.kind` says
-so, and the host shows it.
+Where none can be written, root still limits the number of processes (by rlimit), an ordinary user
+nothing: `Limits.kind` says so, and so does the desktop's health().
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,7 @@ _CONTROLLERS = ("memory", "pids", "cpu")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`kind` is "cgroup v2", "cgroup v1" or "rlimits"; `groups` are the folders to join."""
+    """`kind` is "cgroup v2", "cgroup v1", "rlimits" or "none"; `groups` are the folders to join."""
 
     kind: str
     groups: tuple[Path, ...]
@@ -34,7 +35,7 @@ def create(spec: SandboxSpec) -> Limits:
             return Limits(kind, attempt(spec))
         except OSError:  # no such layout here, or not ours to write: the next one, and say which
             continue
-    return Limits("rlimits", ())
+    return Limits("rlimits" if os.geteuid() == 0 else "none", ())
 
 
 def remove(groups: tuple[Path, ...], *, timeout_s: float = 2.0) -> None:

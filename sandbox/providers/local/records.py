@@ -12,10 +12,12 @@ from sandbox.provider import Handle
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A sandbox that runs or was being started; `handle.pid` is 0 until it has a first process."""
+    """A sandbox that runs or was being started; `handle.pid` is 0 until it has a first process.
+
+    `groups` are its control groups, to be removed with it.
+    """
 
     handle: Handle
-    limits: str
     groups: tuple[str, ...]
 
 
@@ -35,7 +37,6 @@ def load(folder: Path) -> Record | None:
         return None
     return Record(
         handle=Handle(**record["handle"]),
-        limits=record["limits"],
         groups=tuple(record["groups"]),
     )
 
