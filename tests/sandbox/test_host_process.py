@@ -36,7 +36,7 @@ def start(child_environment: dict[str, str]) -> Iterator[Start]:
                 text=True,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-            )  # fmt: skip
+            )
         )
         return hosts[-1]
 
