@@ -36,8 +36,7 @@ lint:
 	$(VENV)/ruff format --check .
 
 types:
-	$(VENV)/mypy $(TYPED)
-	$(VENV)/mypy --config-file pyproject.toml config annotation training
+	$(VENV)/mypy $(TYPED) config
 
 imports:
 	$(VENV)/lint-imports

@@ -9,15 +9,15 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import runpy
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "config" / "embedded"))
-
-import packages  # noqa: E402
+# Not an import: config/__init__.py wants Celery, which is what we are about to install.
+missing = runpy.run_path(str(ROOT / "config" / "embedded" / "packages.py"))["missing"]
 
 VENV = ROOT / ".venv"
 STAMP = VENV / "tandem-stamp"
@@ -46,7 +46,7 @@ def main() -> int:
 
 def system_packages() -> None:
     """Install what is missing with apt, as root or by sudo without a password; else say what to do."""
-    wanted = list(packages.missing())
+    wanted = list(missing())
     if not VENV.exists() and importlib.util.find_spec("ensurepip") is None:
         wanted.append(f"python3.{sys.version_info.minor}-venv")
     if not wanted:
