@@ -6,16 +6,19 @@ const $ = (id) => document.getElementById(id);
 
 export function bindControls({ root, desktop, edit, pick, decide, choose, number, step, control, ask, verb, refresh, keep, own, refused }) {
   const acts = { control, ask, own };
+  const live = (verb) => () => !$("verbs").inert && verb();
+  const typing = (verb) => () => !$("editor").inert && verb();
 
   bindDialogs();
   bindKeys({
-    digit: number, j: () => step(1), k: () => step(-1), o: own, r: () => $("hint").focus(),
+    digit: number, j: () => step(1), k: () => step(-1), Escape: pick.stop,
     Enter: () => ($("on") ? $("on").click() : decide()),
-    e: () => edit.focus("thought"), a: () => edit.focus("command"),
-    p: () => !$("editor").inert && pick.toggle(), Escape: pick.stop,
-    t: control, "Ctrl+Alt+t": control,
-    f: () => openDialog("finish-dialog"), i: () => openDialog("infeasible-dialog"),
-    b: () => openDialog("report-dialog"), s: () => openDialog("skip-dialog"), "?": () => openDialog("help-dialog"),
+    e: typing(() => edit.focus("thought")), a: typing(() => edit.focus("command")), o: typing(own),
+    p: typing(pick.toggle), r: typing(() => $("hint").focus()),
+    t: live(control), "Ctrl+Alt+t": live(control),
+    f: live(() => openDialog("finish-dialog")), i: live(() => openDialog("infeasible-dialog")),
+    b: live(() => openDialog("report-dialog")), s: live(() => openDialog("skip-dialog")),
+    "?": () => openDialog("help-dialog"),
   }, { within: desktop });
 
   document.addEventListener("click", (event) => {

@@ -48,7 +48,7 @@ export class Plot {
       cursor: { sync: this.sync ? { key: this.sync } : undefined, drag: { x: true, y: false } },
       legend: { show: this.series.length > 1 },
       axes: [
-        { ...axis, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 50000, 100000] },
+        { ...axis, size: 30, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 50000, 100000] },
         { ...axis, size: 64, values: (_, ticks) => ticks.map(short) },
       ],
       series: [

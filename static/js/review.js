@@ -107,7 +107,10 @@ if (judging) {
       reasons.setAttribute("aria-invalid", "true");
       reasons.focus();
       toast("Say why, so that the author can learn from it.", "warning");
-    } else if (event.submitter?.name === "verdict") localStorage.removeItem(store);
+    } else if (event.submitter?.name === "verdict") {
+      localStorage.removeItem(store);
+      history.replaceState(null, "", location.pathname); // the next session starts at its first step
+    }
     else event.preventDefault(); // Enter in a box is not a verdict
   });
   dots();

@@ -73,7 +73,9 @@ function read() {
   why.show(readJson("missing", []), saved.thoughts);
   if (askWhy && !$("thoughts").hidden) { askWhy = false; why.focus(); }
   screen.follow(now);
-  $("editor").inert = ["human", "preparing", "expired", "broken", "ended", "ending"].includes(phase);
+  const over = ["expired", "broken", "ended", "ending"].includes(phase);
+  $("editor").inert = $("ask").inert = over || phase === "human" || phase === "preparing";
+  $("verbs").inert = over;
   $("control-button").firstChild.textContent = controller === "human" ? "Hand back " : "Take over ";
   $("steps").lastElementChild.scrollIntoView({ inline: "end", block: "nearest" });
   elapsed.start = performance.now() - 1000 * Number(waited);
