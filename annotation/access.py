@@ -6,13 +6,15 @@ A refusal is a 404, so that nobody learns what exists.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import Http404
 
 from annotation.models import DecisionPoint, Session, Step, Task
 
-Person = User | AnonymousUser
+Person: TypeAlias = User | AnonymousUser
 
 REVIEWABLE = (
     Session.Status.SUBMITTED,

@@ -31,7 +31,14 @@ from websockets.sync.client import connect
 from config.embedded.postgres import Postgres, reachable
 from config.embedded.s3 import PORTS, ObjectStore
 from config.embedded.service import (
-    Account, Service, free_port, free_ports, launch, stop, unprivileged, wait_ready,
+    Account,
+    Service,
+    free_port,
+    free_ports,
+    launch,
+    stop,
+    unprivileged,
+    wait_ready,
 )  # fmt: skip
 from config.embedded.valkey import Valkey
 
