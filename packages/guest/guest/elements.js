@@ -172,6 +172,7 @@
     if (el.tagName === "INPUT" && el.type === "password") parts.push("•".repeat(el.value.length));
     else if (["textbox", "slider", "spinbutton"].includes(role) && "value" in el) parts.push(clean(String(el.value)));
     else if (el.tagName === "TEXTAREA") parts.push(clean(el.value));
+    else if (el.isContentEditable && role === "textarea") parts.push(clean(el.innerText));
     else if (el.tagName === "SELECT") parts.push(clean((el.selectedOptions[0] || {}).text));
     const aria = (name) => el.getAttribute("aria-" + name);
     if (el.checked || aria("checked") === "true") parts.push("checked");

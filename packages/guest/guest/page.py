@@ -6,6 +6,7 @@ import http.client
 import json
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,7 @@ class Page:
     ) -> None:
         self.host, self.port, self.timeout, self.screen_width = host, port, timeout, screen_width
         self._socket: ClientConnection | None = None
+        self._open = ExitStack()  # holds the connection: websockets wants a context for it
         self._target = ""
         self._calls = 0
 
@@ -140,9 +142,8 @@ class Page:
 
     def close(self) -> None:
         """Let go of the connection; the next call opens a new one."""
-        socket, self._socket, self._target = self._socket, None, ""
-        if socket is not None:
-            socket.close()
+        self._socket, self._target = None, ""
+        self._open.close()
 
     def _roundtrip(
         self, socket: ClientConnection, method: str, params: Mapping[str, object]
@@ -176,15 +177,17 @@ class Page:
             return self._socket
         self.close()
         try:
-            self._socket = connect(
-                str(front["webSocketDebuggerUrl"]),
-                max_size=None,
-                open_timeout=self.timeout,
-                close_timeout=0.2,
-                compression=None,
-                proxy=None,
-                # An Origin header makes Chromium refuse the socket.
-                origin=None,
+            self._socket = self._open.enter_context(
+                connect(
+                    str(front["webSocketDebuggerUrl"]),
+                    max_size=None,
+                    open_timeout=self.timeout,
+                    close_timeout=0.2,
+                    compression=None,
+                    proxy=None,
+                    # An Origin header makes Chromium refuse the socket.
+                    origin=None,
+                )
             )
         except (WebSocketException, OSError, TimeoutError) as error:
             raise PageError(f"no connection to the page: {error}") from error
