@@ -257,7 +257,8 @@ def _keys(arg: _Arg) -> list[str]:
 def _read_click(args: _Args) -> Action:
     x, y = args.point()
     button: Button = "left"
-    count, modifiers = 1, ()
+    count = 1
+    modifiers: tuple[str, ...] = ()
     while (arg := args.take()) is not None:
         match arg.words:
             case (word,) if word in BUTTONS and not arg.quoted:
