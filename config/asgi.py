@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from importlib.util import find_spec
 from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
@@ -16,9 +15,8 @@ from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.security.websocket import AllowedHostsOriginValidator
 
-websocket_urlpatterns: list[Any] = []
-if find_spec("annotation.routing"):
-    from annotation.routing import websocket_urlpatterns
+from annotation.routing import websocket_urlpatterns
+from sandbox.relay import app as relay
 
 channels = ProtocolTypeRouter(
     {
@@ -29,14 +27,10 @@ channels = ProtocolTypeRouter(
     }
 )
 
-relay: Any = None
-if find_spec("sandbox.relay"):
-    from sandbox.relay import app as relay
-
 
 async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
     """Route one connection; the relay stands outside Channels, its bytes need no layer."""
-    if scope["type"] == "websocket" and scope["path"] == "/ws/desktop/" and relay is not None:
+    if scope["type"] == "websocket" and scope["path"] == "/ws/desktop/":
         await relay(scope, receive, send)
     else:
         await channels(scope, receive, send)

@@ -119,6 +119,7 @@ CELERY_TIMEZONE = "UTC"
 CELERY_BEAT_SCHEDULE: dict[str, Any] = {
     job: {"task": job, "schedule": every_s, "options": {"expires": every_s}}
     for job, every_s in {
+        "agent.jobs.reconcile": 10.0,
         "annotation.jobs.reap": 5.0,
         "sandbox.jobs.reap_leases": 5.0,
         "sandbox.jobs.prune_tickets": 600.0,

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-from importlib.util import find_spec
-
 from django.contrib import admin
 from django.contrib.auth import views as auth
 from django.urls import include, path
@@ -13,10 +10,7 @@ urlpatterns = [
     path("accounts/login/", auth.LoginView.as_view(redirect_authenticated_user=True), name="login"),
     path("accounts/logout/", auth.LogoutView.as_view(), name="logout"),
     path("admin/", admin.site.urls),
+    path("", include("annotation.urls")),
+    path("", include("training.urls")),
+    path("", include("sandbox.urls")),
 ]
-for app in ("annotation", "training", "sandbox"):
-    if find_spec(f"{app}.urls"):
-        try:
-            urlpatterns.append(path("", include(f"{app}.urls")))
-        except ImportError as error:
-            logging.getLogger(__name__).error("%s.urls: %s", app, error)
