@@ -1,4 +1,4 @@
-"""Our relay beside websockify: the same desktops, the same client, alternating in one run.
+"""Our relay beside websockify: the same desktops, the same client, in shuffled rounds of one run.
 
 `python -m benchmarks.relay [--rounds N]`. Needs Xvnc and websockify; no database: the relay is the
 real one, with a gate whose tickets lie in memory. Prints medians over the rounds, as Markdown.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import random
 import socket
 import statistics
 import struct
@@ -21,10 +22,11 @@ from pathlib import Path
 
 from benchmarks.screen_client import Client
 
-BULK_MIB = 256
-PINGS = 4000
-SMALL = 40_000
+BULK_MIB = 128
+PINGS = 2000
+SMALL = 20_000
 FRAMES = 40
+REST_S = 0.1
 WIDTH, HEIGHT = 1280, 720
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -74,8 +76,7 @@ def measure_protocol(way: Way) -> Figures:
     client = way.open()
     client.send(ASK)
     client.skip(ANSWER)
-    time_away_from_start(way)
-
+    rest(way)
     cpu, began = way.cpu_s(), time.perf_counter()
     client.send(BULK)
     client.skip(BULK_MIB << 20)
@@ -84,6 +85,7 @@ def measure_protocol(way: Way) -> Figures:
     figures["MB/s"] = megabytes / took
     figures["CPU ms/MB"] = (way.cpu_s() - cpu) * 1000 / megabytes
 
+    rest(way)
     trips = []
     cpu = way.cpu_s()
     for _ in range(PINGS):
@@ -96,6 +98,7 @@ def measure_protocol(way: Way) -> Figures:
     figures["p50 us"] = trips[len(trips) // 2] * 1e6
     figures["p99 us"] = trips[len(trips) * 99 // 100] * 1e6
 
+    rest(way)
     cpu = way.cpu_s()
     frame = client.frame(POINTER)
     for _ in range(SMALL):
@@ -112,6 +115,7 @@ def measure_xvnc(way: Way) -> Figures:
     client = way.open()
     client.send(RAW_ONLY)
     read_update(client, WHOLE_FRAME)
+    rest(way)
     cpu, began = way.cpu_s(), time.perf_counter()
     size = sum(read_update(client, WHOLE_FRAME) for _ in range(FRAMES))
     took = time.perf_counter() - began
@@ -137,12 +141,16 @@ def read_update(client: Client, ask: bytes) -> int:
     return size
 
 
-def time_away_from_start(way: Way) -> None:
-    """Wait until the relay's processes are idle, so that starting is not counted."""
+def rest(way: Way) -> None:
+    """Wait until the relay's processes are idle, and long enough that every way starts rested.
+
+    On a busy machine the scheduler favours who has slept: without the pause a way would pay for
+    the one before it.
+    """
     before = -1.0
-    while way.pid and (now := way.cpu_s()) != before:
+    while (now := way.cpu_s()) != before:
         before = now
-        time.sleep(0.05)
+        time.sleep(REST_S)
 
 
 # -- processes ---------------------------------------------------------------------------------------
@@ -244,8 +252,7 @@ def run(rounds: int) -> dict[str, dict[str, list[float]]]:
         fast = stack.enter_context(ways(protocol, folder))
         slow = stack.enter_context(ways(real, folder))
         for number in range(rounds):
-            order = list(range(len(WAYS)))
-            for index in order if number % 2 == 0 else reversed(order):
+            for index in random.Random(number).sample(range(len(WAYS)), len(WAYS)):
                 figures = measure_protocol(fast[index]) | measure_xvnc(slow[index])
                 for what, value in figures.items():
                     results[WAYS[index]].setdefault(what, []).append(value)

@@ -243,6 +243,7 @@ class Relay:
         self._gate = gate
         self._viewers = viewers
         self._streams: dict[int, list[Stream]] = {}
+        backend.keep_memory()
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if (await receive())["type"] != "websocket.connect":
