@@ -40,7 +40,10 @@ export function bindControls({ root, desktop, edit, pick, decide, choose, number
   $("hint").addEventListener("input", () => keep.touch());
   root.addEventListener("keydown", (event) => {
     if (event.key === "Escape") event.target.closest("input, textarea")?.blur();
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target.id === "thought") decide();
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target.id === "thought") {
+      event.target.blur(); // the keys belong to the page again
+      decide();
+    }
   });
 
   document.addEventListener("submit", async (event) => {

@@ -14,7 +14,10 @@ export function drafts({ url, fence, collect, indicator }) {
     timer = null;
     const draft = collect();
     const text = JSON.stringify(draft);
-    if (text === saved) return;
+    if (text === saved) {
+      indicator.textContent = "";
+      return;
+    }
     const answer = await post(url, { fence: fence(), draft }, { keepalive });
     if (answer.ok) saved = text;
     indicator.textContent = answer.ok ? "saved" : answer.status === 409 ? "kept, but the session moved on" : "not saved yet";

@@ -67,7 +67,7 @@ function read() {
   const arrived = phase === "ready" && (point !== now.point || now.phase !== "ready");
   Object.assign(now, { version, phase, point, seen, controller, ticket, proposals: readJson("proposals", []) });
   panel.setAttribute("aria-busy", "false");
-  if ((begun || phase === "human") && !inFlight && !edit.dirty()) edit.reset();
+  if (phase === "ended" || ((begun || phase === "human") && !inFlight && !edit.dirty())) edit.reset();
   if (arrived) arrive();
   else mark();
   why.show(readJson("missing", []), saved.thoughts);
