@@ -11,7 +11,7 @@ import pytest
 from guest.page import NoPage, Page, PageError, ScriptError
 from sandbox import browser
 from tests.sandbox.desktops import needs_local, new_id
-from trajectory import Click, Element, Type
+from trajectory import Click, Element, Hotkey, Type
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -201,12 +201,8 @@ def test_boxes_are_places_on_the_screen(booted, epoch, do):
     seen = wait_for_elements(booted, {"field"})["field"]
     assert (seen.value, seen.focused) == ("héllo", True)
 
-    booted.evaluate("document.body.style.zoom = 1; document.documentElement.style.zoom = 1")
     booted.evaluate("hit = ''")
-    do_zoom = ("ctrl", "+")
-    from trajectory import Hotkey
-
-    do(Hotkey(do_zoom))
+    do(Hotkey(("ctrl", "+")))
     assert wait_for(booted, "devicePixelRatio > 1", True)
     bigger = wait_for_elements(booted, {"two"})["two"]
     assert bigger.box[2] >= elements["two"].box[2]

@@ -134,8 +134,6 @@ def test_it_finishes_when_the_page_says_that_it_is_over():
 def test_the_wording_depends_on_the_seed_alone():
     button = Element("button", "ok", (0, 0, 40, 20))
     said = 'Click on the "ok" button.'
-    thoughts = [
-        miniwob.oracle("click-button", said, [button], [], seed=n)[0] for n in range(20)
-    ]
+    thoughts = [miniwob.oracle("click-button", said, [button], [], seed=n)[0] for n in range(20)]
     again = [miniwob.oracle("click-button", said, [button], [], seed=n)[0] for n in range(20)]
     assert thoughts == again and len(set(thoughts)) > 1

@@ -11,7 +11,7 @@ from training import demonstrations
 from training.demonstrations import demonstrate, reworded
 from training.episodes import Game, play
 from training.rows import LeftOut, PromptFormat, rows
-from trajectory import Actor, Finish, Outcome, Trajectory, Type, load_lines
+from trajectory import Actor, Finish, Outcome, Trajectory, Type, Wait, load_lines
 
 FORM = PromptFormat("element", "elements")
 pytestmark = pytest.mark.timeout(180)
@@ -70,7 +70,9 @@ def test_other_words_are_the_same_episode(recorded):
             assert new.action.text in told.instruction
         for a, b in zip(old.observation.elements, new.observation.elements, strict=True):
             assert (a.role, a.box, a.focused) == (b.role, b.box, b.focused)
-    assert not [r for r in rows([told], FORM) if isinstance(r, LeftOut) and "learnt" not in r.reason]
+    assert not [
+        r for r in rows([told], FORM) if isinstance(r, LeftOut) and "learnt" not in r.reason
+    ]
 
 
 def test_a_button_that_the_instruction_means_in_other_letters_keeps_its_name(recorded):
@@ -106,8 +108,6 @@ def test_an_unknown_page_is_refused(tmp_path, capsys):
 
 
 def test_an_actor_that_never_ends_runs_out_of_steps():
-    from trajectory import Wait
-
     with browser.headless() as port:
         game = Game(port, "click-test")
         t = play(game, 0, lambda *_: ("", Wait(), True), actor=Actor.AGENT, max_steps=3)

@@ -31,7 +31,7 @@ CONFIG = {
 
 
 def row(n: int, **change: object) -> dict[str, object]:
-    user = f"Task: click {'x' * (n % 5)}{n}\nScreen:\n[1] button \"{n}\""
+    user = f'Task: click {"x" * (n % 5)}{n}\nScreen:\n[1] button "{n}"'
     return {
         "id": f"r{n}", "messages": [{"role": "user", "content": user}],
         "target": f"Thought: I click {n}.\nAction: click(element=1)", "images": [], "loss": True,
@@ -70,7 +70,11 @@ def test_it_learns_says_how_and_leaves_a_checkpoint_that_loads(tmp_path, tiny_ll
     assert said[-1]["loss"] < said[0]["loss"] / 2
     assert set(said[0]) == {"step", "loss", "lr", "grad_norm", "tokens_per_s", "eta_s", "time"}
     status = run.status()
-    assert (status.state, status.step, status.checkpoint) == ("succeeded", 40, "checkpoints/step-40")
+    assert (status.state, status.step, status.checkpoint) == (
+        "succeeded",
+        40,
+        "checkpoints/step-40",
+    )
     loaded = load(run.checkpoint(40))
     assert loaded.manifest.version == "t-step-40"
     settings = json.loads((run.checkpoint(40) / "adapter_config.json").read_text())
