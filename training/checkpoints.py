@@ -78,7 +78,9 @@ def files_of(folder: Path) -> dict[str, str]:
     for path in sorted(folder.rglob("*")):
         if path.is_file():
             with open(path, "rb") as file:
-                found[str(path.relative_to(folder))] = hashlib.file_digest(file, "sha256").hexdigest()
+                found[str(path.relative_to(folder))] = hashlib.file_digest(
+                    file, "sha256"
+                ).hexdigest()
     return found
 
 

@@ -27,7 +27,9 @@ class FiltersForm(forms.Form):
     task = forms.CharField(
         required=False, max_length=200, help_text="How the task's id begins, such as miniwob."
     )
-    author = forms.CharField(required=False, max_length=32, help_text="One annotator's pseudonym.")
+    author = forms.CharField(
+        required=False, max_length=32, label="Annotator", help_text="One pseudonym."
+    )
     since = forms.DateField(required=False, widget=date_input(), help_text="First day, UTC.")
     until = forms.DateField(required=False, widget=date_input(), help_text="Last day, UTC.")
     undisputed = forms.BooleanField(
@@ -72,7 +74,9 @@ class LaunchForm(forms.Form):
     kind = forms.ChoiceField(
         choices=[(Run.Kind.SFT, "SFT: learn to act"), (Run.Kind.CT, "CT: go on pre-training")]
     )
-    dataset = forms.ModelChoiceField(Dataset.objects.order_by("-pk"), empty_label="Choose a dataset")
+    dataset = forms.ModelChoiceField(
+        Dataset.objects.order_by("-pk"), empty_label="Choose a dataset"
+    )
     base = forms.ModelChoiceField(
         Checkpoint.objects.order_by("-pk"),
         label="Base checkpoint",

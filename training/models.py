@@ -40,6 +40,7 @@ class DatasetEntry(models.Model):
 
     class Meta:
         ordering = ["line"]
+        verbose_name_plural = "dataset entries"
         constraints = [
             models.UniqueConstraint(fields=["dataset", "session"], name="session_once_per_dataset")
         ]

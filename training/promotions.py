@@ -31,7 +31,9 @@ def promote(checkpoint: Checkpoint, *, deployment: Deployment, by: User | None) 
 def refuse_mismatch(checkpoint: Checkpoint, deployment: Deployment) -> None:
     """Raise Mismatch unless `deployment` can serve `checkpoint` as it is set."""
     if deployment.kind != Deployment.Kind.LOCAL:
-        raise Mismatch(f"{deployment.name} is {deployment.get_kind_display()}: it loads no checkpoints")
+        raise Mismatch(
+            f"{deployment.name} is {deployment.get_kind_display()}: it loads no checkpoints"
+        )
     for field, key in (("dialect", "dialect"), ("reads", "observation")):
         wanted, has = getattr(deployment, field), checkpoint.manifest.get(key)
         if has and has != wanted:

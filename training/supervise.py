@@ -27,8 +27,8 @@ from django.utils import timezone
 from blobs import BlobError
 from training import checkpoints, jobs, process, workdir
 from training.models import Metric, Run
-from training.runs import TRAINERS
 from training.rundir import read_status, status_path
+from training.runs import TRAINERS
 from training.tail import JsonLines
 
 STALE = dt.timedelta(seconds=30)
@@ -216,21 +216,23 @@ class Watch:
         try:
             self.upload_patiently(directory)
         except BlobError as error:
-            self.fail(f"the checkpoints are in {directory}, but can't be stored: {error}; resume to try again")
+            self.fail(
+                f"the checkpoints are in {directory}, but can't be stored: {error}; resume to try again"
+            )
             return
         status = read_status(directory) or {}
         state = ENDINGS.get(status.get("state", ""))
         cancelling = Run.objects.filter(pk=self.run_id, state=Run.State.CANCELLING).exists()
         if state == Run.State.CANCELLED and not cancelling and shutting_down.is_set():
             # Nobody cancelled it: the worker goes down, the next one goes on.
-            self.write(state=Run.State.QUEUED, heartbeat_at=None, attempts=0, supervisor="", pid=None)
+            self.write(
+                state=Run.State.QUEUED, heartbeat_at=None, attempts=0, supervisor="", pid=None
+            )
         elif state == Run.State.SUCCEEDED or state == Run.State.CANCELLED:
             self.write(state=state, finished_at=timezone.now(), pid=None)
         elif cancelling:
             why = f"it did not stop within {GRACE_S:g} s and was killed" if self.killed else ""
-            self.write(
-                state=Run.State.CANCELLED, finished_at=timezone.now(), pid=None, error=why
-            )
+            self.write(state=Run.State.CANCELLED, finished_at=timezone.now(), pid=None, error=why)
         else:
             how = status.get("error") or self.how_it_died()
             self.fail(f"{how}\n{process.log_tail(directory, size=3000)}".strip())
@@ -265,6 +267,9 @@ class Watch:
             self.trainer.send(signal.SIGKILL)
 
 
-ENDINGS = {state.value: state for state in (
-    Run.State.SUCCEEDED, Run.State.CANCELLED, Run.State.FAILED
-)}  # fmt: skip
+ENDINGS = {
+    "succeeded": Run.State.SUCCEEDED,
+    "cancelled": Run.State.CANCELLED,
+    "failed": Run.State.FAILED,
+}
+"""What a trainer may say last (rundir.Status.state), as the state of its run."""

@@ -60,7 +60,9 @@ def prepare(run: Run, directory: Path) -> dict[str, Any]:
     except (BlobError, RunDirError) as error:
         raise CannotPrepare(str(error)) from error
     except KeyError as error:
-        raise CannotPrepare(f"the manifest of {run.base.version} does not say its {error}") from error
+        raise CannotPrepare(
+            f"the manifest of {run.base.version} does not say its {error}"
+        ) from error
     return {
         "rows": len(good),
         "left_out_total": len(lost),

@@ -8,8 +8,15 @@ from typing import Any
 from django.utils import timezone
 
 from annotation.models import Review, Session, Step, StepReview, Task
-from trajectory import Action, Click, Element, Finish, Observation, action_to_dict
-from trajectory import observation_to_dict
+from trajectory import (
+    Action,
+    Click,
+    Element,
+    Finish,
+    Observation,
+    action_to_dict,
+    observation_to_dict,
+)
 
 PICTURE = "ab" * 32
 
@@ -51,10 +58,16 @@ def make_session(
     )  # fmt: skip
     steps = [
         Step.objects.create(
-            session=session, index=index, observation=observation(), screenshot=PICTURE,
-            thought=f"I do step {index}.", action=action_to_dict(action), actor="human",
-            action_id=f"{session.pk}-{index}", state=Step.State.EXECUTED,
-        )  # fmt: skip
+            session=session,
+            index=index,
+            observation=observation(),
+            screenshot=PICTURE,
+            thought=f"I do step {index}.",
+            action=action_to_dict(action),
+            actor="human",
+            action_id=f"{session.pk}-{index}",
+            state=Step.State.EXECUTED,
+        )
         for index, action in enumerate(actions)
     ]
     if verdict:

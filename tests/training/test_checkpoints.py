@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from agent.models import Deployment
 
+from agent.models import Deployment
 from tests.training.sessions import make_session
 from training import checkpoints, datasets, promotions
 from training.errors import Mismatch, WrongState

@@ -84,10 +84,14 @@ def test_nothing_to_freeze_and_a_taken_name_are_refused_by_name():
 def test_filters_narrow_it_down():
     web = make_session()
     desk = make_session(task="desk/rename", domain="desktop", pseudonym="A-2")
-    disputed = make_session(task="desk/copy", domain="desktop", verdict="rejected", status="rejected")
+    disputed = make_session(
+        task="desk/copy", domain="desktop", verdict="rejected", status="rejected"
+    )
 
     def chosen(**filters):
-        dataset = freeze("-".join(filters) + str(filters.get("task", "")), filters=Filters(**filters))
+        dataset = freeze(
+            "-".join(filters) + str(filters.get("task", "")), filters=Filters(**filters)
+        )
         return [entry.session for entry in dataset.entries.all()]
 
     assert chosen(domain="web") == [web]

@@ -347,7 +347,9 @@ def test_where_both_died_the_run_goes_on_from_its_last_checkpoint(dataset, base,
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_machine_that_never_saw_the_run_fetches_what_was_uploaded(dataset, base, supervising, tmp_path, settings):
+def test_a_machine_that_never_saw_the_run_fetches_what_was_uploaded(
+    dataset, base, supervising, tmp_path, settings
+):
     run = launch(dataset, base, step_s=0.1, steps=10, save_every=3)
     thread = supervising(run)
     wait_for(lambda: now(run).checkpoints.exists())

@@ -70,7 +70,9 @@ def test_sessions_become_a_checkpoint_with_its_lineage(launch, tmp_path):
 
 
 def test_supervisor_and_trainer_are_killed_and_the_run_ends_as_if_nothing_had_been(
-    launch, child_environment, supervising  # noqa: F811
+    launch,
+    child_environment,
+    supervising,  # noqa: F811
 ):
     run = launch(steps=400, save_every=2)
     killed_supervisor(run, child_environment, trainers="training.trainers")

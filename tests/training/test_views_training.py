@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from agent.models import Deployment
 from django.urls import reverse
 
+from agent.models import Deployment
 from annotation.models import Session
 from tests.training.sessions import make_session
 from training import datasets
@@ -63,7 +63,9 @@ def pages(dataset, run, checkpoint, deployment):
              "checkpoints", "promotions")  # fmt: skip
     yield from (reverse(f"training:{name}") for name in plain)
     yield reverse("training:dataset", args=[dataset.pk])
-    yield from (reverse("training:download", args=[dataset.pk, p]) for p in ("trajectories", "rows"))
+    yield from (
+        reverse("training:download", args=[dataset.pk, p]) for p in ("trajectories", "rows")
+    )
     yield from (reverse(f"training:{name}", args=[run.pk]) for name in ("run", "panel", "metrics"))
     yield from (reverse(f"training:{n}", args=[checkpoint.pk]) for n in ("checkpoint", "promote"))
     yield reverse("training:roll-back", args=[deployment.pk])
@@ -173,6 +175,14 @@ def test_a_clone_starts_from_the_values_of_its_run(staff, run):
     assert answer.context["form"].initial["base"] == run.base_id
 
 
+def test_a_run_starts_from_what_the_annotators_work_beside(staff, checkpoint, deployment):
+    initial = staff.get(reverse("training:new-run")).context["form"].initial
+    assert initial["base"] == checkpoint.parent_id
+    deployment.delete()
+    initial = staff.get(reverse("training:new-run")).context["form"].initial
+    assert initial["base"] == checkpoint.pk
+
+
 def test_the_dataset_of_the_link_is_chosen(staff, dataset, base):
     answer = staff.get(reverse("training:new-run"), {"dataset": dataset.pk})
     assert f'<option value="{dataset.pk}" selected>'.encode() in answer.content
@@ -210,7 +220,7 @@ def test_several_runs_are_compared_by_what_differs(staff, run):
         name="other", dataset=run.dataset, base=run.base, config=DEFAULTS | {"seed": 9}
     )
     answer = staff.get(reverse("training:compare"), {"runs": f"{run.pk},{other.pk}"})
-    assert [name for name, _ in answer.context["differences"]] == ["seed"]
+    assert [name for name, _ in answer.context["differences"]] == ["Seed"]
     ticked = staff.get(f"{reverse('training:compare')}?runs={run.pk}&runs={other.pk}")
     assert ticked.context["runs"] == [run, other]
     assert staff.get(reverse("training:compare"), {"runs": "99999"}).status_code == 404

@@ -100,7 +100,7 @@ class Migration(migrations.Migration):
                 ('session', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='dataset_entries', to='annotation.session')),
             ],
             options={
-                'ordering': ['line'],
+                'ordering': ['line'], 'verbose_name_plural': 'dataset entries',
                 'constraints': [models.UniqueConstraint(fields=('dataset', 'session'), name='session_once_per_dataset')],
             },
         ),

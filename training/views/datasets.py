@@ -18,6 +18,7 @@ from training.errors import NameTaken, Refused
 from training.forms import FiltersForm, FreezeForm
 from training.models import Dataset
 from training.rows import PromptFormat, Row, rows
+from training.runs import kinds
 from training.selection import Preview
 from training.selection import preview as count
 from trajectory import dump_lines
@@ -78,6 +79,7 @@ def dataset(request: HttpRequest, pk: int) -> HttpResponse:
     context = {
         "section": "datasets",
         "dataset": row,
+        "trainable": row.pool in kinds(),
         "page": Paginator(entries, 50).get_page(request.GET.get("page")),
         "sample": [],
         "form": form,

@@ -10,12 +10,13 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
+from agent.models import Deployment
 from training import access
 from training import runs as verbs
 from training.errors import BadConfig, NameTaken, Refused, WrongState
 from training.forms import LaunchForm
 from training.models import Checkpoint, Dataset, Metric, Run
-from training.presets import PRESETS
+from training.presets import FIELDS, PRESETS
 
 MAX_POINTS = 2000  # of one answer; the page asks again for the rest
 
@@ -63,8 +64,11 @@ def new(request: HttpRequest) -> HttpResponse:
 def _initial(request: HttpRequest) -> dict[str, Any]:
     asked = request.GET
     initial: dict[str, Any] = dict(PRESETS.get(asked.get("preset", ""), PRESETS["standard"]))
-    newest = Checkpoint.objects.order_by("-pk").values_list("pk", flat=True)
-    initial |= {"kind": Run.Kind.SFT, "base": newest.first()}
+    # What the annotators work beside; without one, the newest.
+    partner = Deployment.objects.filter(is_partner=True).values_list("version", flat=True)
+    known = Checkpoint.objects.order_by("-pk")
+    base = known.filter(version__in=partner).first() or known.first()
+    initial |= {"kind": Run.Kind.SFT, "base": base.pk if base else None}
     if asked.get("clone", "").isdigit():
         initial |= verbs.launch_values(access.run_for(request, int(asked["clone"])))
     for name in ("dataset", "base"):
@@ -86,11 +90,12 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
 @require_GET
 def panel(request: HttpRequest, pk: int) -> HttpResponse:
     """Return state, buttons and checkpoints, asked for again when metrics.json says they changed."""
-    return render(request, "training/_run_panel.html", _panel(access.run_for(request, pk)))
+    context = {**_panel(access.run_for(request, pk)), "oob": True}
+    return render(request, "training/_run_panel.html", context)
 
 
 def _panel(run: Run) -> dict[str, Any]:
-    config = [(name.replace("_", " "), value) for name, value in run.config.items()]
+    config = [(f.label, run.config[f.name]) for f in FIELDS if f.name in run.config]
     return {
         "run": run,
         "stamp": _stamp(run),
@@ -141,11 +146,10 @@ def compare(request: HttpRequest) -> HttpResponse:
     asked = ",".join(request.GET.getlist("runs")).split(",")
     wanted = [int(pk) for pk in dict.fromkeys(asked) if pk.isdigit()]
     rows = [access.run_for(request, pk) for pk in wanted[:8]]
-    names = sorted({name for row in rows for name in row.config})
     table = [
-        (name.replace("_", " "), values)
-        for name in names
-        if len(set(map(str, values := [row.config.get(name, "") for row in rows]))) > 1
+        (field.label, values)
+        for field in FIELDS
+        if len(set(map(str, values := [row.config.get(field.name, "") for row in rows]))) > 1
     ]
     context = {"section": "runs", "runs": rows, "differences": table}
     return render(request, "training/compare.html", context)
