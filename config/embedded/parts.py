@@ -163,7 +163,8 @@ def _processes(made: Plan, state: State, child: dict[str, str], port: dict[str, 
         )  # fmt: skip
     add(
         "beat", "-m", "celery", "-A", "config", "beat", "-l", "INFO", "--pidfile=",
-        "--schedule", str(state.private / "beat"),
+        # Intervals only, so nothing needs remembering, and no file can break in a kill.
+        "--scheduler", "celery.beat:Scheduler",
         ready=lambda log: "beat: Starting" in log, needs=base,
     )  # fmt: skip
 

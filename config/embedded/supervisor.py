@@ -19,6 +19,7 @@ from config.embedded.state import State
 
 TICK_S = 0.05
 LOG_LIMIT = 20 << 20
+PAUSE_S = 0.2  # before the first new start; three times as long before each next
 DEATHS, WITHIN_S = 5, 120.0  # a part that dies so often stays down
 
 
@@ -180,7 +181,7 @@ class Supervisor:
                 f"Read {log} ({words}), then Ctrl-C and `make run`"
             )
             return
-        pause = 0.2 * 3 ** (len(child.deaths) - 1)
+        pause = PAUSE_S * 3 ** (len(child.deaths) - 1)
         child.not_before = now + pause
         child.phase = Phase.WAITING
         self.say(f"  {name} {how}; it starts again in {pause:.1f} s. Log: {log}")
