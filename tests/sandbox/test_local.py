@@ -155,7 +155,7 @@ def test_stop_leaves_nothing(provider: LocalProvider) -> None:
     provider.stop(handle)
     assert _processes_of(handle) == []
     assert not folder.exists()
-    assert not list(Path("/sys/fs/cgroup").glob("*/**/tandem/traceless"))
+    assert not list(Path("/sys/fs/cgroup").glob("*/**/tandem/traceless-*"))
     assert subprocess.run(["pgrep", "-f", "sleep 98765[4]"], check=False).returncode == 1
 
 

@@ -58,7 +58,7 @@ class LocalProvider:
             raise ProvisionFailed(f"a sandbox {spec.name} exists already: stop it first") from None
         try:
             password = _prepare(folder, uid)
-            limited = limits.create(spec)
+            limited = limits.create(spec, group=f"{spec.name}-{boot_id[:12]}")
             handle = Handle(
                 provider=self.name,
                 name=spec.name,
@@ -181,7 +181,7 @@ def _launch(jail: Jail) -> int:
     deadline = time.monotonic() + _START_TIMEOUT_S
     while not (run / "ready").exists():
         outer = _number(jail.folder / "pid")
-        if outer and not Path(f"/proc/{outer}/exe").exists():
+        if outer and not records.runs(outer, jail.boot_id):
             raise ProvisionFailed(
                 f"{jail.spec.name} ended while starting: {_log_tail(jail.folder)}"
             )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,18 +29,21 @@ class Limits:
     groups: tuple[Path, ...]
 
 
-def create(spec: SandboxSpec) -> Limits:
-    """Make the control groups of a sandbox and set their limits; the caller puts it into them."""
+def create(spec: SandboxSpec, *, group: str) -> Limits:
+    """Make the control groups of a sandbox and set their limits; the caller puts it into them.
+
+    `group` is a name that no other start on this host has.
+    """
     for kind, attempt in (("cgroup v2", _version_2), ("cgroup v1", _version_1)):
         try:
-            return Limits(kind, attempt(spec))
+            return Limits(kind, attempt(spec, group))
         except OSError:  # no such layout here, or not ours to write: the next one, and say which
             continue
     return Limits("rlimits" if os.geteuid() == 0 else "none", ())
 
 
-def remove(groups: tuple[Path, ...], *, timeout_s: float = 2.0) -> None:
-    """Remove the groups of a sandbox whose processes have been killed; fine if they are gone."""
+def remove(groups: tuple[Path, ...], *, timeout_s: float = 10.0) -> None:
+    """Remove the groups of a sandbox, ending whatever is still in them; fine if they are gone."""
     deadline = time.monotonic() + timeout_s
     for group in groups:
         while True:
@@ -49,13 +53,21 @@ def remove(groups: tuple[Path, ...], *, timeout_s: float = 2.0) -> None:
                 pass
             except OSError:  # the last process is still leaving
                 if time.monotonic() < deadline:
+                    _kill_all(group)
                     time.sleep(0.01)
                     continue
                 raise
             break
 
 
-def _version_2(spec: SandboxSpec) -> tuple[Path, ...]:
+def _kill_all(group: Path) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        for pid in (group / "cgroup.procs").read_text().split():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+
+
+def _version_2(spec: SandboxSpec, group: str) -> tuple[Path, ...]:
     available = (_ROOT / "cgroup.controllers").read_text().split()
     if not set(_CONTROLLERS) <= set(available):
         raise FileNotFoundError("the v2 tree lacks controllers")
@@ -63,16 +75,15 @@ def _version_2(spec: SandboxSpec) -> tuple[Path, ...]:
     parent.mkdir(exist_ok=True)
     for folder in (_ROOT, parent):
         (folder / "cgroup.subtree_control").write_text(" ".join(f"+{c}" for c in _CONTROLLERS))
-    group = parent / spec.name
     values = {
         "memory.max": str(spec.memory_mb << 20),
         "pids.max": str(spec.pids),
         "cpu.max": f"{int(spec.cpus * _PERIOD_US)} {_PERIOD_US}",
     }
-    return (_filled(group, values),)
+    return (_filled(parent / group, values),)
 
 
-def _version_1(spec: SandboxSpec) -> tuple[Path, ...]:
+def _version_1(spec: SandboxSpec, group: str) -> tuple[Path, ...]:
     values = {
         "memory": {"memory.limit_in_bytes": str(spec.memory_mb << 20)},
         "pids": {"pids.max": str(spec.pids)},
@@ -86,7 +97,7 @@ def _version_1(spec: SandboxSpec) -> tuple[Path, ...]:
         for controller, settings in values.items():
             parent = _ROOT / controller / _own(controller) / _PARENT
             parent.mkdir(exist_ok=True)
-            made.append(_filled(parent / spec.name, settings))
+            made.append(_filled(parent / group, settings))
     except OSError:
         remove(tuple(made))
         raise

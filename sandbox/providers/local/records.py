@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -44,14 +45,20 @@ def load(folder: Path) -> Record | None:
 def runs(pid: int, boot_id: str) -> bool:
     """Whether process `pid` belongs to the start `boot_id`: it is on bwrap's command line.
 
-    A pid alone may be somebody else's by now. A dead process has no command line.
+    A pid alone may be somebody else's by now.
     """
     if pid <= 0 or not boot_id:
         return False
+    process = Path("/proc", str(pid))
     try:
-        return boot_id.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
+        while not (command := (process / "cmdline").read_bytes()):
+            # Empty is a dead process, or for a moment one that is becoming another program.
+            if (process / "stat").read_text().rpartition(")")[2].split()[0] in "ZX":
+                return False
+            time.sleep(0.001)
     except (FileNotFoundError, ProcessLookupError):
         return False
+    return boot_id.encode() in command
 
 
 def uids_in_use() -> set[int]:
