@@ -70,6 +70,7 @@ function read() {
   if (phase === "ended" || ((begun || phase === "human") && !inFlight && !edit.dirty())) edit.reset();
   if (arrived) arrive();
   else mark();
+  if (!["ready", "executing", "waiting", "idle"].includes(phase)) acceptedAt = null; // no proposals will come of it
   why.show(readJson("missing", []), saved.thoughts);
   if (askWhy && !$("thoughts").hidden) { askWhy = false; why.focus(); }
   screen.follow(now);
@@ -141,6 +142,7 @@ async function verb(name, body = {}) {
 
 async function decide({ rank = edit.rank(), typed = edit.dirty() } = {}) {
   if (inFlight || !now.point || !["ready", "failed", "waiting"].includes(now.phase)) return;
+  if (acceptedAt !== null && now.phase === "ready") return; // a second Enter, before the panel has moved on
   const proposal = now.proposals.find((p) => p.rank === rank);
   if (!typed && !proposal?.action) return edit.focus("command");
   if (typed && !edit.validate()) return edit.focus("command");
