@@ -121,7 +121,6 @@ CELERY_BEAT_SCHEDULE: dict[str, Any] = {
     for job, every_s in {
         "agent.jobs.reconcile": 10.0,
         "annotation.jobs.reap": 5.0,
-        "agent.jobs.reconcile": 5.0,
         "sandbox.jobs.reap_leases": 5.0,
         "sandbox.jobs.prune_tickets": 600.0,
         "training.jobs.find_lost_runs": 15.0,
