@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from config.embedded import s3, valkey
 from config.embedded.postgres import Postgres, reachable
 from config.embedded.s3 import PORTS, ObjectStore
 from config.embedded.service import (
@@ -66,7 +67,9 @@ def postgres() -> Iterator[Postgres]:
 def valkey_url() -> Iterator[str]:
     """A Valkey of this run; point BROKER_URL or CHANNEL_LAYERS at it."""
     account = unprivileged()
-    server = Valkey(STATE / "valkey", free_port(), secrets.token_hex(8), account)
+    server = Valkey(
+        STATE / "valkey", free_port(), secrets.token_hex(8), account, valkey.installed()
+    )
     with running(server, account):
         yield server.url()
 
@@ -77,7 +80,7 @@ def s3_url() -> Iterator[str]:
     account = unprivileged()
     store = ObjectStore(
         STATE / "s3", free_ports(PORTS), secrets.token_hex(8), secrets.token_hex(16),
-        secrets.token_hex(16), account,
+        secrets.token_hex(16), account, s3.installed(),
     )  # fmt: skip
     with running(store, account):
         yield store.url()

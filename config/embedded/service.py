@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import shutil
 import signal
 import socket
 import subprocess
@@ -69,6 +70,21 @@ def can_pass(account: Account, path: Path) -> bool:
         check=False,
     )
     return test.returncode == 0
+
+
+def runnable(account: Account, binary: Path, spare: Path) -> Path:
+    """Return `binary`, or a copy of it in `spare` where `account` cannot reach the original."""
+    if can_pass(account, binary):
+        return binary
+    copy = spare / binary.name
+    if not copy.exists() or copy.stat().st_size != binary.stat().st_size:
+        spare.mkdir(parents=True, exist_ok=True)
+        partial = copy.with_suffix(".partial")
+        shutil.copy(binary, partial)
+        partial.replace(copy)
+    if not can_pass(account, copy):
+        raise StartFailed(f"the account {account.name} cannot reach {copy}: set TANDEM_STATE")
+    return copy
 
 
 class Service(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import random
@@ -11,10 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from config.embedded.service import StartFailed, port_taken
+from config.embedded.service import Account, StartFailed, can_pass, port_taken
 
 # Below the ephemeral range, so that no outgoing connection sits on a port of ours at the next start.
 PORTS = range(15_000, 30_000)
+SYSTEM_DATA = Path("/var/lib/tandem")
 NAMES = ("postgres", "valkey", "policy", *(f"s3-{index}" for index in range(8)))
 
 
@@ -42,6 +44,25 @@ class State:
             raise StartFailed(
                 f"{error.filename}: {error.strerror}; set TANDEM_STATE to a folder of yours"
             ) from error
+
+    def services(self, account: Account) -> Path:
+        """Return where the services' data lie: here, unless `account` can't pass through to here.
+
+        A checkout below a home of mode 0700 is closed to every account but root, and PostgreSQL
+        refuses root; the data then lie in the system's place for such things.
+        """
+        if can_pass(account, self.root):
+            return self.root
+        folder = SYSTEM_DATA / hashlib.sha256(str(self.root).encode()).hexdigest()[:12]
+        for path in (SYSTEM_DATA, folder):
+            path.mkdir(mode=0o755, parents=True, exist_ok=True)
+            path.chmod(0o755)
+        if not can_pass(account, folder):
+            raise StartFailed(
+                f"the account {account.name} can reach neither {self.root} nor {folder}: "
+                "set TANDEM_STATE to a folder that it can pass through"
+            )
+        return folder
 
     def read(self, name: str) -> dict[str, Any]:
         path = self.private / name

