@@ -30,7 +30,9 @@ class Deployment(models.Model):
         max_length=200, blank=True, help_text="the model's name at the endpoint"
     )
     api_key_variable = models.CharField(
-        max_length=64, blank=True, help_text="environment variable that holds the API key"
+        max_length=64,
+        blank=True,
+        help_text="environment variable that holds the API key",
     )
     reads = models.CharField(max_length=16, choices=Reads, default=Reads.SCREENSHOT)
     dialect = models.CharField(max_length=16, choices=Dialect, default=Dialect.BOX)

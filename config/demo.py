@@ -46,6 +46,8 @@ def deployment() -> None:
             "dialect": box.manifest.get("dialect", "element"),
             "checkpoint_uri": box.uri,
             "version": box.version,
+            # A thought and an action are some thirty tokens; a rambling answer is cut short.
+            "max_tokens": 64,
             "is_partner": True,
         },
     )
