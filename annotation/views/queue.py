@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import Count, Exists, OuterRef, Sum
+from django.db.models import Count, Sum
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
 from agent.models import Deployment
-from annotation import access, sessions
+from annotation import access, sessions, tasks
 from annotation.errors import NoTask, Refused
-from annotation.models import Decision, Session, Skip, Task
+from annotation.models import Decision, Session
 from annotation.views.answers import members
 
 
@@ -26,15 +26,12 @@ def queue(request: HttpRequest) -> HttpResponse:
         .annotate(step_count=Count("steps"))
     )
     returned = mine.filter(status=Session.Status.RETURNED).prefetch_related("reviews")
-    attempted = Session.objects.filter(task=OuterRef("pk"), author_id=request.user.pk)
-    skipped = Skip.objects.filter(task=OuterRef("pk"), user_id=request.user.pk)
-    open_tasks = Task.objects.filter(~Exists(attempted), ~Exists(skipped), state=Task.State.OPEN)
     context = {
         "live": mine.filter(status__in=Session.LIVE).first(),
         "returned": returned.order_by("pk"),
         "expired": mine.filter(status=Session.Status.EXPIRED, outcome="").order_by("-pk")[:10],
         "recent": mine.filter(status__in=access.REVIEWABLE).order_by("-pk")[:10],
-        "open_count": open_tasks.count(),
+        "open_count": tasks.offered(request.user).count(),
         "partner": Deployment.objects.filter(is_partner=True).first(),
         "numbers": numbers(request.user.pk),
     }
