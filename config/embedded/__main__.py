@@ -13,7 +13,7 @@ from config import env
 from config.embedded import checks
 from config.embedded.leftovers import end, marked
 from config.embedded.parts import Plan, plan, setup_is_done
-from config.embedded.service import StartFailed
+from config.embedded.service import StartFailed, unprivileged
 from config.embedded.state import State
 from config.embedded.supervisor import Supervisor
 
@@ -76,18 +76,10 @@ def reset(state: State) -> None:
     if not (state.private / "secrets.json").exists():
         raise StartFailed(f"{state.root} holds no state of Tandem: nothing to reset")
     stop(state)
-    for name in (
-        "postgres",
-        "valkey",
-        "s3",
-        "blobs",
-        "state",
-        "log",
-        "policy",
-        "runs",
-        "sandboxes",
-    ):
-        shutil.rmtree(state.root / name, ignore_errors=True)
+    names = ("postgres", "valkey", "s3", "blobs", "log", "policy", "runs", "sandboxes", "state")
+    for folder in {state.root, state.services(unprivileged())}:
+        for name in names:
+            shutil.rmtree(folder / name, ignore_errors=True)
     say(f"Everything in {state.root} is forgotten.")
 
 
