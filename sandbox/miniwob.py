@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -151,7 +150,6 @@ class Scene(NamedTuple):
     instruction: str
     elements: Sequence[Element]
     past: Past
-    rng: random.Random
 
     def quoted(self) -> list[str]:
         return re.findall(r'"([^"]*)"', self.instruction)
@@ -163,31 +161,27 @@ class Scene(NamedTuple):
         wanted = " or ".join(roles) + ("" if name is None else f" {name!r}")
         raise NoWay(f"no {wanted} on the screen for {self.instruction!r}")
 
-    def say(self, *ways: str) -> str:
-        return self.rng.choice(ways)
-
     def click(self, element: Element, why: str = "") -> Decision:
         name = f'the "{element.name}" {element.role}' if element.name else f"the {element.role}"
-        if why:
-            thought = why
-        else:
-            thought = self.say(f"I click {name}.", f"I click {name}.", f"Next is {name}.")
         x, y = element.centre
-        return thought, Click(x, y)
+        return why or f"I click {name}.", Click(x, y)
 
     def fill(self, fields: Sequence[tuple[Element, str]], submit: Element) -> Decision:
-        """Bring every field to its text, one after the other, then press `submit`."""
+        """Bring every field to its text, one after the other, then press `submit`.
+
+        The thought names the field's state first: what to do follows from it.
+        """
         for element, text in fields:
             shown = "•" * len(text) if set(element.value) == {"•"} else text
             if element.value == shown:
                 continue
-            called = f'"{element.name}"' if element.name else "text"
+            called = f'"{element.name}"' if element.name else "The field"
             if not element.focused:
-                return self.click(element, f"I click the {called} field to type in it.")
+                return self.click(element, f"{called} is not focused, I click it.")
             if element.value:
-                return f"The {called} field is wrong, I select it.", Hotkey(("ctrl", "a"))
-            return f'I type "{text}".', Type(text)
-        return self.click(submit)
+                return f"{called} is wrong, I select its text.", Hotkey(("ctrl", "a"))
+            return f'{called} is focused, I type "{text}".', Type(text)
+        return self.click(submit, f'All is filled in, I click "{submit.name}".')
 
 
 def _button(scene: Scene) -> Decision:
@@ -213,7 +207,7 @@ def _one_two(scene: Scene) -> Decision:
 
 def _dialog(scene: Scene) -> Decision:
     close = scene.find("button", name="Close")
-    return scene.click(close, scene.say("I close the dialog.", "The Close button is the x."))
+    return scene.click(close, "The Close button is the x.")
 
 
 def _dialog_2(scene: Scene) -> Decision:
@@ -252,23 +246,23 @@ def _checkboxes(scene: Scene) -> Decision:
     names = _names(scene)
     for element in scene.elements:
         if element.role == "checkbox" and (element.value == "checked") != (element.name in names):
-            verb = "I clear" if element.value == "checked" else "I check"
-            return scene.click(element, f'{verb} "{element.name}".')
-    return scene.click(scene.find("button", name="Submit"))
+            verb = "clear" if element.value == "checked" else "check"
+            return scene.click(element, f'I {verb} "{element.name}".')
+    return scene.click(scene.find("button", name="Submit"), 'All are right, I click "Submit".')
 
 
 def _option(scene: Scene) -> Decision:
     radio = scene.find("radio", name=_names(scene)[0])
     if radio.value != "checked":
         return scene.click(radio, f'I choose "{radio.name}".')
-    return scene.click(scene.find("button", name="Submit"))
+    return scene.click(scene.find("button", name="Submit"), 'It is chosen, I click "Submit".')
 
 
 def _collapsible(scene: Scene) -> Decision:
     section = scene.find("tab")
     if section.value != "selected":
         return scene.click(section, f'I expand "{section.name}".')
-    return scene.click(scene.find("button", name="Submit"))
+    return scene.click(scene.find("button", name="Submit"), 'It is open, I click "Submit".')
 
 
 def _widget(scene: Scene) -> Decision:
@@ -339,15 +333,13 @@ SCRIPTS: dict[str, Callable[[Scene], Decision]] = {
 }
 
 
-def oracle(
-    page: str, instruction: str, elements: Sequence[Element], past: Past, *, seed: int = 0
-) -> Decision:
+def oracle(page: str, instruction: str, elements: Sequence[Element], past: Past) -> Decision:
     """Return the next (thought, action) of a demonstrator for `page`; Finish when it is over.
 
     It decides from what is on the screen, so it also repairs what somebody else did wrong. The
-    wording depends on `seed` alone. Raises NoWay where it can't go on.
+    same screen always gives the same words: a small model has none to spare on wording. Raises NoWay
+    where it can't go on.
     """
-    rng = random.Random(f"{page}/{seed}/{len(past)}")
     if any(e.role == "text" and e.name == OVER for e in elements):
-        return rng.choice(["It is over.", "The episode is over, I finish."]), Finish()
-    return SCRIPTS[page](Scene(instruction, elements, past, rng))
+        return "The episode is over, I finish.", Finish()
+    return SCRIPTS[page](Scene(instruction, elements, past))

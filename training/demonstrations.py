@@ -73,7 +73,7 @@ def demonstrator(page: str, seed: int) -> Decide:
         instruction: str, steps: Sequence[Step], observation: Observation
     ) -> tuple[str, Action, bool]:
         elements = observation.elements or ()
-        right = miniwob.oracle(page, instruction, elements, past(steps), seed=seed)
+        right = miniwob.oracle(page, instruction, elements, past(steps))
         if astray and not steps:
             others = [
                 e for e in elements

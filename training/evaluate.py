@@ -134,9 +134,7 @@ def _play_one(policy: OpenAIPolicy, game: Game, seed: int, score: Score, misses:
         score.seconds.append(time.monotonic() - begun)
         score.steps += 1
         try:
-            right = miniwob.oracle(
-                game.name, instruction, observation.elements or (), past(steps), seed=seed
-            )
+            right = miniwob.oracle(game.name, instruction, observation.elements or (), past(steps))
         except miniwob.NoWay:
             right = None
         if right is not None:

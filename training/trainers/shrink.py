@@ -35,6 +35,7 @@ def shrink(source: Path, out: Path, *, version: str = "") -> int:
         raise CheckpointError(f"{source}: {broken[0]} does not fit into fp16")
     out.mkdir(parents=True, exist_ok=True)
     save_file(tensors, out / WEIGHTS, metadata={"format": "pt"})
+    (out / WEIGHTS).chmod(0o644)  # safetensors keeps its files to their owner
     shutil.copyfile(source / "adapter_config.json", out / "adapter_config.json")
     name_base(out, manifest.base)
     write_manifest(out, dataclasses.replace(manifest, version=version or manifest.version))
