@@ -50,6 +50,7 @@ class Score:
 
     `success`: episodes with the full reward. `agreed` of `compared`: steps on which the first
     candidate was the oracle's action in the same state. `unreadable`: replies that are no action.
+    `impossible`: seeds left out, because what has to be clicked lies under something else.
     """
 
     episodes: int = 0
@@ -58,6 +59,7 @@ class Score:
     agreed: int = 0
     compared: int = 0
     unreadable: int = 0
+    impossible: int = 0
     seconds: list[float] = field(default_factory=list)
     failed_seeds: list[int] = field(default_factory=list)
 
@@ -146,6 +148,12 @@ def _play_one(policy: OpenAIPolicy, game: Game, seed: int, score: Score, misses:
             raise Unreadable(first.raw)
         return first.thought, first.action, False
 
+    instruction = game.start(seed)
+    try:
+        miniwob.oracle(game.name, instruction, game.observe().elements or (), [])
+    except miniwob.NoWay:
+        score.impossible += 1
+        return
     score.episodes += 1
     try:
         reward = play(game, seed, decide, actor=Actor.AGENT, max_steps=MAX_STEPS).reward

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from sandbox import browser, miniwob
-from training import demonstrations
+from training import box, demonstrations
 from training.demonstrations import demonstrate, reworded
 from training.episodes import Game, play
 from training.rows import LeftOut, PromptFormat, rows
@@ -112,3 +112,12 @@ def test_an_actor_that_never_ends_runs_out_of_steps():
         game = Game(port, "click-test")
         t = play(game, 0, lambda *_: ("", Wait(), True), actor=Actor.AGENT, max_steps=3)
     assert (len(t.steps), t.outcome, t.reward) == (3, Outcome.OUT_OF_STEPS, 0)
+
+
+def test_the_mix_of_the_box_is_the_same_every_time_and_holds_every_page(recorded):
+    chosen = box.mix(recorded)
+    assert [row.id for row in chosen] == [row.id for row in box.mix(recorded)]
+    pages = {row.id.split("/")[0] for row in chosen}
+    for page in miniwob.PAGES:
+        assert any(name.startswith(f"miniwob-{page}-") for name in pages)
+    assert set(box.MIX) == set(miniwob.PAGES)
