@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from sandbox import browser
-from tests.e2e.stack import Stack
+from tests.e2e.stack import Stack, until
 from tests.e2e.workbench import TIMEOUT, Workbench, sign_in
 from training.episodes import Game
 
@@ -128,11 +128,8 @@ def test_the_whole_thread(stack: Stack, chromium: Browser, page: Page) -> None:
     reviewer.goto(f"{stack.url}/reviews/{session}/")
     expect(reviewer.locator(".replay-item")).to_have_count(5, timeout=TIMEOUT)
     reviewer.keyboard.press("Shift+A")
-    reviewer.wait_for_url(re.compile(r"/reviews/"), timeout=TIMEOUT)
-    ((status, reward),) = stack.rows(
-        "select status, reward from annotation_session where id = %s", session
-    )
-    assert (status, reward) == ("accepted", 1.0)
+    verdict = "select status, reward from annotation_session where id = %s"
+    until(lambda: stack.rows(verdict, session) == [("accepted", 1.0)], "accepted session")
 
     # -- freeze, train, promote ----------------------------------------------------------------
     admin.goto(f"{stack.url}/training/datasets/new/")

@@ -113,7 +113,10 @@ class Workbench:
 
     def click_desktop(self, place: tuple[int, int]) -> None:
         """Click a place of the desktop with the browser's own mouse, through the relay."""
-        box = self.page.locator("#desktop canvas").bounding_box()
+        canvas = self.page.locator("#desktop canvas")
+        expect(canvas).to_have_count(1, timeout=TIMEOUT)  # the controlling stream has taken over
+        self.connected()
+        box = canvas.bounding_box()
         assert box is not None
         width = float(self.page.locator("#workbench").get_attribute("data-width") or 1280)
         scale = box["width"] / width

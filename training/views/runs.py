@@ -68,7 +68,12 @@ def _initial(request: HttpRequest) -> dict[str, Any]:
     partner = Deployment.objects.filter(is_partner=True).values_list("version", flat=True)
     known = Checkpoint.objects.order_by("-pk")
     base = known.filter(version__in=partner).first() or known.first()
-    initial |= {"kind": Run.Kind.SFT, "base": base.pk if base else None}
+    newest = Dataset.objects.filter(pool=Dataset.Pool.SFT).order_by("-pk").first()
+    initial |= {
+        "kind": Run.Kind.SFT,
+        "base": base.pk if base else None,
+        "dataset": newest.pk if newest else None,
+    }
     if asked.get("clone", "").isdigit():
         initial |= verbs.launch_values(access.run_for(request, int(asked["clone"])))
     for name in ("dataset", "base"):
