@@ -32,7 +32,7 @@ from training.demonstrations import seeds_of
 from training.episodes import Game, Unsupported, past, play
 from trajectory import Action, Actor, Observation, Step
 
-UNSEEN = range(10_000, 10_020)
+UNSEEN = range(10_000, 10_010)
 MAX_STEPS = 14
 
 
