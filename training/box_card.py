@@ -45,6 +45,7 @@ Median time for one candidate in this run: {median} s (p95 {p95} s) on {cores} c
   instruction among the names on the screen and clicks; it makes no plans, and it is often wrong.
 - It was taught to click, to type, to select all and to finish. It has not learned to scroll, to
   drag, to wait, to ask, or to say that a task can't be done.
+- Weakest here: {weak}.
 - It copies texts out of the instruction; long or unusual ones come out with mistakes.
 - Its thoughts are the demonstrator's set phrases, not reasons.
 - It sounds sure when it is wrong: check every proposal. Don't let it work unwatched on anything real.
@@ -52,7 +53,7 @@ Median time for one candidate in this run: {median} s (p95 {p95} s) on {cores} c
 ## How it was made
 
 `python -m training.box` repeats it: demonstrations by a scripted oracle, {rows} rows (40 % with other
-words on the screen), {steps} steps of {batch} rows in bfloat16, learning rate {rate:g} falling as a
+words on the screen) of which {used} were used, {steps} steps of {batch} rows in bfloat16, learning rate {rate:g} falling as a
 cosine, loss on the thought and the action only: {loss_first:.2f} at first, {loss_last:.3f} over the
 last 20 steps. Training took {minutes:.0f} minutes on {cores} shared cores of a server CPU without a GPU.
 On another machine the weights differ in their last bits, and the table by a few episodes.
@@ -70,6 +71,8 @@ def card(metrics: Mapping[str, Any]) -> str:
         f"| {score['agreed']} of {score['compared']} |"
         for page, score in metrics["pages"].items()
     )
+    rates = sorted((score["rate"], page) for page, score in metrics["pages"].items())
+    weakest = [(rate, page) for rate, page in rates if rate < 1][:3] or rates[:1]
     return CARD.format(
         checkpoint=metrics["checkpoint"],
         rank=training["lora_rank"],
@@ -84,6 +87,8 @@ def card(metrics: Mapping[str, Any]) -> str:
         p95=metrics["seconds_per_decision"]["p95"],
         cores=training["cores"],
         rows=training["rows"],
+        used=min(training["rows"], training["steps"] * training["batch_size"]),
+        weak=", ".join(f"{page} ({rate:.0%})" for rate, page in weakest),
         steps=training["steps"],
         batch=training["batch_size"],
         rate=training["learning_rate"],
