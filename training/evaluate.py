@@ -171,7 +171,7 @@ def _play_one(policy: OpenAIPolicy, game: Game, seed: int, score: Score, misses:
 def summary(
     scores: dict[str, Score], *, checkpoint: str, seeds: Sequence[int]
 ) -> dict[str, object]:
-    """Return what metrics.json holds: per page and over all pages, every page counting the same."""
+    """Return what metrics.json holds: per page, and over all episodes."""
     seconds = sorted(s for score in scores.values() for s in score.seconds)
     agreed = sum(score.agreed for score in scores.values())
     compared = sum(score.compared for score in scores.values())
