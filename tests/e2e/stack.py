@@ -61,7 +61,7 @@ class Stack:
                 start_new_session=True,
             )
         until(self._ready, f"start; it said: {self.said()}", deadline_s=180)
-        until(self._policy_answers, "policy server", deadline_s=300)
+        until(self.serves, "policy server", deadline_s=300)
 
     def stop(self) -> None:
         assert self.process is not None
@@ -75,12 +75,13 @@ class Stack:
         assert self.process is not None and self.process.poll() is None, self.said()
         return "Tandem is ready" in self.said()
 
-    def _policy_answers(self) -> bool:
+    def serves(self) -> str:
+        """Return the version that the policy server answers with; "" while there is none."""
         try:
             answer = httpx.get(f"{self.services()['POLICY_URL']}/health", timeout=2)
         except httpx.HTTPError:
-            return False
-        return answer.status_code == 200
+            return ""
+        return str(answer.json().get("version", "")) if answer.status_code == 200 else ""
 
     def services(self) -> dict[str, str]:
         return json.loads((self.state / "state" / "services.json").read_text())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -25,10 +27,20 @@ def work(stack: Stack, page: Page) -> Iterator[Workbench]:
     work.does(lambda: work.override("wait(50)", "Before the crash."))
     yield work
     page.reload()
+    work.connected()  # the page's scripts run
     page.keyboard.press("s")
     page.fill("#skip-reason", "end of the test")
     page.keyboard.press("Control+Enter")
     page.wait_for_url("**/queue/", timeout=TIMEOUT)
+
+
+def ask_again(work: Workbench) -> None:
+    """Ask the model anew and wait until the page shows that round."""
+    before = work.state.get_attribute("data-point") or ""
+    work.page.keyboard.press("r")
+    work.page.fill("#hint", "again")
+    work.page.keyboard.press("Enter")
+    expect(work.state).not_to_have_attribute("data-point", before, timeout=TIMEOUT)
 
 
 def goes_on(work: Workbench) -> None:
@@ -58,9 +70,7 @@ def test_the_web_process(stack: Stack, work: Workbench) -> None:
 
 def test_the_agent_worker(stack: Stack, work: Workbench) -> None:
     work.proposals()
-    work.page.keyboard.press("r")
-    work.page.fill("#hint", "again")
-    work.page.keyboard.press("Enter")
+    ask_again(work)
     stack.kill("celery", "agent@")
     goes_on(work)
 
@@ -68,8 +78,7 @@ def test_the_agent_worker(stack: Stack, work: Workbench) -> None:
 def test_the_policy_server(stack: Stack, work: Workbench) -> None:
     work.proposals()
     stack.kill("agent.serving")
-    work.page.keyboard.press("r")
-    work.page.keyboard.press("Enter")
+    ask_again(work)
     goes_on(work)
 
 
@@ -81,9 +90,6 @@ def test_the_desktop(stack: Stack, work: Workbench) -> None:
         " where a.id = %s",
         work.id,
     )
-    import os
-    import signal
-
     os.kill(pid, signal.SIGKILL)
     until(
         lambda: stack.rows(

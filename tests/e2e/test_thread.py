@@ -64,12 +64,12 @@ def test_the_whole_thread(stack: Stack, chromium: Browser, page: Page) -> None:
     first = work.proposals()
     assert first and first[0]["action"], "the model's first candidate can be read"
     before = page.locator(".provenance .mono").inner_text()
-    assert work.colours() > 10, "the live desktop shows a page"
+    until(lambda: work.colours() > 10, "picture of a page on the live desktop")
     picture = work.picture()
 
     # Accept: the model goes for the text field.
     work.does(lambda: page.keyboard.press("Enter"))
-    assert work.picture() != picture, "the live desktop changed"
+    until(lambda: work.picture() != picture, "change of the live desktop")
 
     # Edit a proposal's thought and action.
     work.proposals()
@@ -150,6 +150,8 @@ def test_the_whole_thread(stack: Stack, chromium: Browser, page: Page) -> None:
         " join training_checkpoint c on c.id = p.checkpoint_id order by p.id desc limit 1"
     )
     assert promoted != before
+    # Until the server has opened the new weights, proposals come from the old ones.
+    until(lambda: stack.serves() == promoted, f"policy server with {promoted}", deadline_s=120)
 
     # -- and the next session's proposals come from it -------------------------------------------
     work.start()
