@@ -20,9 +20,7 @@ class SessionHints(AsyncJsonWebsocketConsumer):
     async def connect(self) -> None:
         session_id = self.scope["url_route"]["kwargs"]["session_id"]
         try:
-            await database_sync_to_async(access.session_for)(
-                self.scope["user"], session_id
-            )
+            await database_sync_to_async(access.session_for)(self.scope["user"], session_id)
         except access.Denied:
             await self.accept()  # a refused handshake gives the page no code to read
             await self.close(code=NO_ACCESS)

@@ -48,9 +48,7 @@ class Format:
     history_n: int = 5
 
 
-def export(
-    sessions: Iterable[Session], folder: Path, *, format: Format | None = None
-) -> Exported:
+def export(sessions: Iterable[Session], folder: Path, *, format: Format | None = None) -> Exported:
     """Write the sessions' trajectories to `folder`, which is made if it isn't there.
 
     A step that must get no loss, or that the dialect can't write, gives no row of its own and
@@ -79,9 +77,7 @@ def export(
                     _write(uitars, _uitars(name, trajectory, row))
                     _write(
                         steps,
-                        _tagged(
-                            name, trajectory, row, [False] * (len(row) - 1) + [True]
-                        ),
+                        _tagged(name, trajectory, row, [False] * (len(row) - 1) + [True]),
                     )
                     _write(trl, _structured(row))
                     done.pictures += _copy(row, folder)
@@ -141,9 +137,7 @@ def _learnable(step: Step, format: Format) -> bool:
     return step.trainable
 
 
-def _prompt(
-    trajectory: Trajectory, index: int, format: Format, history_n: int
-) -> list[Message]:
+def _prompt(trajectory: Trajectory, index: int, format: Format, history_n: int) -> list[Message]:
     return _merged(
         render(
             trajectory.instruction,
@@ -176,11 +170,7 @@ def _merged(messages: Sequence[Message]) -> list[Message]:
 
 def _parts(message: Message) -> list[dict[str, Any]]:
     content = message["content"]
-    return (
-        [{"type": "text", "text": content}]
-        if isinstance(content, str)
-        else list(content)
-    )
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
 
 
 # -- shapes ----------------------------------------------------------------------------------------
@@ -203,9 +193,7 @@ def _tagged(
     }
 
 
-def _uitars(
-    name: str, trajectory: Trajectory, messages: Sequence[Message]
-) -> dict[str, Any]:
+def _uitars(name: str, trajectory: Trajectory, messages: Sequence[Message]) -> dict[str, Any]:
     last = len(messages) - 1
     return {
         **_about(name, trajectory),

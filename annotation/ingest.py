@@ -32,11 +32,7 @@ class Problem:
     message: str
 
     def __str__(self) -> str:
-        return (
-            f"line {self.line}: "
-            + (f"{self.field}: " if self.field else "")
-            + self.message
-        )
+        return f"line {self.line}: " + (f"{self.field}: " if self.field else "") + self.message
 
 
 @dataclass(slots=True)
@@ -78,11 +74,7 @@ def import_tasks(text: str, *, format: str, dry_run: bool = False) -> Report:
         report.problems.append(Problem(1, "", "there is no task in this file"))
     report.problems.sort(key=lambda problem: problem.line)
     with transaction.atomic():
-        known = set(
-            Task.objects.filter(external_id__in=rows).values_list(
-                "external_id", flat=True
-            )
-        )
+        known = set(Task.objects.filter(external_id__in=rows).values_list("external_id", flat=True))
         report.existing = [name for name in rows if name in known]
         report.created = [name for name in rows if name not in known]
         if report.ok and not dry_run:
@@ -123,9 +115,7 @@ def _json_object(
         problems.append(Problem(line, "", f"a task is an object, not {_kind(record)}"))
 
 
-def _json_list(
-    text: str, problems: list[Problem]
-) -> Iterator[tuple[int, dict[str, Any]]]:
+def _json_list(text: str, problems: list[Problem]) -> Iterator[tuple[int, dict[str, Any]]]:
     """Read one element after the other, so that each knows the line on which it begins."""
     decoder = json.JSONDecoder()
     at = _skip_space(text, 0)
@@ -143,16 +133,12 @@ def _json_list(
         if isinstance(record, dict):
             yield line, record
         else:
-            problems.append(
-                Problem(line, "", f"a task is an object, not {_kind(record)}")
-            )
+            problems.append(Problem(line, "", f"a task is an object, not {_kind(record)}"))
         at = _skip_space(text, at)
         if text[at:].startswith(","):
             at = _skip_space(text, at + 1)
         elif not text[at:].startswith("]"):
-            problems.append(
-                Problem(text.count("\n", 0, at) + 1, "", "a comma or ] is missing")
-            )
+            problems.append(Problem(text.count("\n", 0, at) + 1, "", "a comma or ] is missing"))
             return
 
 
@@ -162,9 +148,7 @@ def _skip_space(text: str, at: int) -> int:
     return at
 
 
-def _csv_records(
-    text: str, problems: list[Problem]
-) -> Iterator[tuple[int, dict[str, Any]]]:
+def _csv_records(text: str, problems: list[Problem]) -> Iterator[tuple[int, dict[str, Any]]]:
     reader = csv.reader(io.StringIO(text))
     header = [name.strip() for name in next(reader, [])]
     for name in REQUIRED:
@@ -173,9 +157,7 @@ def _csv_records(
     for name in header:
         if name not in FIELDS:
             known = ", ".join(FIELDS)
-            problems.append(
-                Problem(1, name, f"there is no such column; known: {known}")
-            )
+            problems.append(Problem(1, name, f"there is no such column; known: {known}"))
     if problems:
         return
     line = reader.line_num + 1
@@ -187,14 +169,8 @@ def _csv_records(
             message = f"{len(values)} cells, the header has {len(header)}"
             problems.append(Problem(here, "", message))
             continue
-        cells = {
-            name: value
-            for name, value in zip(header, values, strict=True)
-            if value.strip()
-        }
-        record = {
-            name: _cell(here, name, value, problems) for name, value in cells.items()
-        }
+        cells = {name: value for name, value in zip(header, values, strict=True) if value.strip()}
+        record = {name: _cell(here, name, value, problems) for name, value in cells.items()}
         yield here, record
 
 

@@ -86,9 +86,7 @@ def reduce(events: Sequence[Event]) -> Reduction:
     for event in sorted(events, key=lambda e: e.seq):
         hand.take(event)
     hand.close()
-    steps = sorted(
-        hand.steps, key=lambda step: step.at
-    )  # a press may enclose what others did
+    steps = sorted(hand.steps, key=lambda step: step.at)  # a press may enclose what others did
     return Reduction(tuple(steps), tuple(hand.dropped))
 
 
@@ -108,12 +106,8 @@ class _Hand:
     mask: int = 0
     last: Event | None = None
     pressed: dict[int, _Press] = field(default_factory=dict)
-    held: dict[str, Event] = field(
-        default_factory=dict
-    )  # modifiers that are down, in order
-    used: set[str] = field(
-        default_factory=set
-    )  # of those, the ones that took part in something
+    held: dict[str, Event] = field(default_factory=dict)  # modifiers that are down, in order
+    used: set[str] = field(default_factory=set)  # of those, the ones that took part in something
     typed: str = ""
     typed_from: Event | None = None
     typed_at: float = 0.0
@@ -194,8 +188,7 @@ class _Hand:
             if (
                 event.at - before.ended_at < SCROLL_GAP_S
                 and math.dist((turn.x, turn.y), place) <= DRAG_PX
-                and turn.dx * dx + turn.dy * dy
-                > 0  # the same axis in the same direction
+                and turn.dx * dx + turn.dy * dy > 0  # the same axis in the same direction
             ):
                 more = replace(turn, dx=turn.dx + dx, dy=turn.dy + dy)
                 self.steps[-1] = replace(before, action=more, ended_at=event.at)
@@ -226,9 +219,7 @@ class _Hand:
             key = name or ("space" if text == " " else str(text).lower())
             self._add(Hotkey((*self._use_modifiers(), key)), event, event.at)
         else:
-            self.dropped.append(
-                f"key {keysym:#x} at {event.at:.3f} s has no canonical name"
-            )
+            self.dropped.append(f"key {keysym:#x} at {event.at:.3f} s has no canonical name")
 
     def _modifier(self, name: str, event: Event) -> None:
         if event.down:

@@ -86,17 +86,11 @@ def trajectory_of(session: Session) -> Trajectory:
     A step marked wrong stays in the context without loss, unless the reviewer corrected it; a
     redundant one likewise. The annotator is a pseudonym. Raises NoTrajectory.
     """
-    rows = list(
-        session.steps.exclude(state=Step.State.CHOSEN).select_related(
-            "decision__proposal"
-        )
-    )
+    rows = list(session.steps.exclude(state=Step.State.CHOSEN).select_related("decision__proposal"))
     if not rows:
         raise NoTrajectory(f"session {session.pk} has no steps")
     review = session.reviews.order_by("-pk").first()
-    marks = (
-        {} if review is None else {mark.step_id: mark for mark in review.steps.all()}
-    )
+    marks = {} if review is None else {mark.step_id: mark for mark in review.steps.all()}
     return Trajectory(
         id=f"session-{session.pk}",
         task=session.task.external_id,
@@ -119,9 +113,7 @@ def _checked(review: Review, steps: dict[int, Step], mark: Mark) -> StepReview:
     if step is None:
         raise BadInput(f"marks: there is no step {mark.step}")
     if mark.mark not in StepReview.Mark.values:
-        raise BadInput(
-            f"marks: step {mark.step} must be {', '.join(StepReview.Mark.values)}"
-        )
+        raise BadInput(f"marks: step {mark.step} must be {', '.join(StepReview.Mark.values)}")
     if mark.action is not None:
         try:
             trajectory.action_from_dict(mark.action)
@@ -143,23 +135,15 @@ def _corrected(row: Step, mark: StepReview | None) -> trajectory.Step:
     What the policy sampled goes along only where it was done as sampled: trained on as is.
     """
     decision = getattr(row, "decision", None)
-    proposal = (
-        decision.proposal
-        if decision and decision.kind == decision.Kind.ACCEPTED
-        else None
-    )
-    step = values.step_value(
-        row, sample=values.sample_value(proposal.sample) if proposal else None
-    )
+    proposal = decision.proposal if decision and decision.kind == decision.Kind.ACCEPTED else None
+    step = values.step_value(row, sample=values.sample_value(proposal.sample) if proposal else None)
     if row.state == Step.State.FAILED:
         step = replace(step, trainable=False)
     if mark is None:
         return step
     corrected = mark.thought != "" or mark.action is not None
     if corrected:
-        action = (
-            trajectory.action_from_dict(mark.action) if mark.action else step.action
-        )
+        action = trajectory.action_from_dict(mark.action) if mark.action else step.action
         step = replace(
             step,
             thought=mark.thought or step.thought,

@@ -68,7 +68,9 @@ def test_only_env_reads_the_environment_of_django():
     assert not readers, "ask config.env or settings: " + ", ".join(readers)
 
 
-@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-web.lock", "requirements-data.lock"])
+@pytest.mark.parametrize(
+    "lock", ["requirements.lock", "requirements-web.lock", "requirements-data.lock"]
+)
 def test_a_lock_names_no_registry_and_no_torch(lock):
     text = (ROOT / lock).read_text()
     assert "://" not in text

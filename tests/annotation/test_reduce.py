@@ -30,20 +30,9 @@ def actions(hand: Any) -> list[Action]:
 def test_a_session_of_known_actions_gives_as_many_steps_with_exact_coordinates(
     hand: Any,
 ) -> None:
-    work = (
-        hand()
-        .click(640, 360)
-        .wait(1)
-        .click(12, 700, bit=2)
-        .wait(1)
-        .type("Hello, Wörld 日本")
-    )
-    work.tap(hand.ENTER).wait(1).chord(hand.CTRL, ord("s")).drag(
-        (10, 10), (50, 60), (200, 300)
-    )
-    work.move(400, 400).notch(4).notch(4).notch(4).wait(1).click(5, 5).wait(0.1).click(
-        6, 6
-    )
+    work = hand().click(640, 360).wait(1).click(12, 700, bit=2).wait(1).type("Hello, Wörld 日本")
+    work.tap(hand.ENTER).wait(1).chord(hand.CTRL, ord("s")).drag((10, 10), (50, 60), (200, 300))
+    work.move(400, 400).notch(4).notch(4).notch(4).wait(1).click(5, 5).wait(0.1).click(6, 6)
     assert actions(work) == [
         Click(640, 360),
         Click(12, 700, "right"),
@@ -116,16 +105,7 @@ def test_scrolls_join_by_axis_direction_and_time(hand: Any) -> None:
 
 
 def test_typing_breaks_on_a_pause_a_click_a_hotkey_and_enter(hand: Any) -> None:
-    work = (
-        hand()
-        .type("ab")
-        .wait(2.1)
-        .type("cd")
-        .click(1, 1)
-        .type("e")
-        .tap(hand.ENTER)
-        .type("f")
-    )
+    work = hand().type("ab").wait(2.1).type("cd").click(1, 1).type("e").tap(hand.ENTER).type("f")
     assert actions(work) == [
         Type("ab"),
         Type("cd"),
@@ -137,9 +117,7 @@ def test_typing_breaks_on_a_pause_a_click_a_hotkey_and_enter(hand: Any) -> None:
 
 
 def test_a_typing_error_taken_back_is_not_in_the_text(hand: Any) -> None:
-    assert actions(hand().type("helo").tap(hand.BACKSPACE).type("lo")) == [
-        Type("hello")
-    ]
+    assert actions(hand().type("helo").tap(hand.BACKSPACE).type("lo")) == [Type("hello")]
     assert actions(hand().tap(hand.BACKSPACE)) == [Hotkey(("backspace",))]
 
 
@@ -168,16 +146,12 @@ def test_an_unknown_key_is_named(hand: Any) -> None:
 
 @given(
     st.lists(
-        st.tuples(
-            st.integers(0, 1279), st.integers(0, 719), st.sampled_from([0, 1, 2])
-        ),
+        st.tuples(st.integers(0, 1279), st.integers(0, 719), st.sampled_from([0, 1, 2])),
         max_size=30,
     )
 )
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_n_separate_clicks_are_n_steps(
-    hand: Any, places: list[tuple[int, int, int]]
-) -> None:
+def test_n_separate_clicks_are_n_steps(hand: Any, places: list[tuple[int, int, int]]) -> None:
     work = hand()
     for x, y, bit in places:
         work.click(x, y, bit=bit).wait(1)

@@ -46,10 +46,7 @@ def test_a_dialog_over_the_target_is_a_change() -> None:
 
 
 def test_a_faint_hover_tint_is_no_change() -> None:
-    assert (
-        changed(screen(), screen((100, 100, 160, 130), colour="#cccccc"), [(120, 115)])
-        is None
-    )
+    assert changed(screen(), screen((100, 100, 160, 130), colour="#cccccc"), [(120, 115)]) is None
 
 
 def test_a_drag_depends_on_both_its_ends_and_keys_on_none() -> None:

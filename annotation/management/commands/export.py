@@ -18,9 +18,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("folder", type=Path)
-        parser.add_argument(
-            "--dialect", choices=["box", "point", "element"], default="box"
-        )
+        parser.add_argument("--dialect", choices=["box", "point", "element"], default="box")
         parser.add_argument(
             "--coordinates",
             choices=["thousandth", "resized", "frame"],
@@ -33,16 +31,12 @@ class Command(BaseCommand):
         folder: Path = options["folder"]
         if folder.exists() and any(folder.iterdir()):
             raise CommandError(f"{folder} is not empty: name a new folder")
-        sessions = Session.objects.filter(
-            status=Session.Status.ACCEPTED
-        ).select_related("task")
+        sessions = Session.objects.filter(status=Session.Status.ACCEPTED).select_related("task")
         if options["domain"]:
             sessions = sessions.filter(task__domain=options["domain"])
         name = options["dialect"]
         format = exports.Format(
-            dialect=dialects.load(
-                name, None if name == "element" else options["coordinates"]
-            ),
+            dialect=dialects.load(name, None if name == "element" else options["coordinates"]),
             observation="elements" if name == "element" else "screenshot",
             history_n=options["history"],
         )

@@ -8,11 +8,13 @@ from __future__ import annotations
 MODIFIERS = ("ctrl", "shift", "alt", "meta")
 
 NAMED_KEYS = frozenset(
-    MODIFIERS
-    + ("enter", "tab", "escape", "backspace", "delete", "insert", "space")
-    + ("up", "down", "left", "right", "home", "end", "pageup", "pagedown")
-    + ("capslock", "numlock", "scrolllock", "printscreen", "pause", "menu")
-    + tuple(f"f{n}" for n in range(1, 25))
+    (
+        *MODIFIERS,
+        *("enter", "tab", "escape", "backspace", "delete", "insert", "space"),
+        *("up", "down", "left", "right", "home", "end", "pageup", "pagedown"),
+        *("capslock", "numlock", "scrolllock", "printscreen", "pause", "menu"),
+        *(f"f{n}" for n in range(1, 25)),
+    )
 )
 
 ALIASES = {
