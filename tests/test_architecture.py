@@ -12,7 +12,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 OURS = ("config", "training", "annotation", "agent", "sandbox", "packages", "benchmarks", "tests")
-LIMIT, TRAINER_LIMIT = 400, 500
+LIMIT = 400
+# A trainer is read top to bottom; a test file is a list that one searches.
+LIMITS = {"training/trainers/": 500, "tests/": 450}
 
 
 def sources() -> list[Path]:
@@ -45,7 +47,8 @@ def test_no_file_is_long():
     for path in sources():
         name = path.relative_to(ROOT).as_posix()
         lines = len(path.read_text().splitlines())
-        if lines > (TRAINER_LIMIT if name.startswith("training/trainers/") else LIMIT):
+        limit = next((n for folder, n in LIMITS.items() if name.startswith(folder)), LIMIT)
+        if lines > limit:
             long.append(f"{name}: {lines}")
     assert not long, "split by noun: " + ", ".join(long)
 

@@ -41,7 +41,9 @@ from accelerate import Accelerator
 from agent.serving.checkpoint import Loaded, find, load
 from agent.serving.manifest import CheckpointError, Manifest, read_json, write_manifest
 from agent.serving.processor import Encoded, PromptError
+from training.algos.schedule import cosine
 from training.rundir import RunDir, RunDirError, Status
+from training.trainers.masters import Masters
 
 IGNORE = -100
 
@@ -191,42 +193,6 @@ def open_model(config: Config) -> tuple[Loaded, Manifest]:
     return loaded, manifest
 
 
-class Masters:
-    """fp32 weights behind a model that computes in `dtype`; the optimiser only sees these.
-
-    In fp32 they are the model's own parameters and nothing is copied.
-    """
-
-    def __init__(self, model: Any, dtype: torch.dtype) -> None:
-        named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
-        self.names = [name for name, _ in named]
-        self.low = [p for _, p in named]
-        same = dtype == torch.float32
-        self.full = self.low if same else [p.detach().float().clone() for p in self.low]
-        model.to(dtype)
-
-    def take_gradients(self) -> None:
-        if self.full is not self.low:
-            for full, low in zip(self.full, self.low, strict=True):
-                full.grad = None if low.grad is None else low.grad.float()
-                low.grad = None
-
-    @torch.no_grad()
-    def give_weights(self) -> None:
-        if self.full is not self.low:
-            for full, low in zip(self.full, self.low, strict=True):
-                low.copy_(full)
-
-    def state(self) -> dict[str, torch.Tensor]:
-        return {name: p.detach() for name, p in zip(self.names, self.full, strict=True)}
-
-    @torch.no_grad()
-    def restore(self, state: Mapping[str, torch.Tensor]) -> None:
-        for name, p in zip(self.names, self.full, strict=True):
-            p.copy_(state[name])
-        self.give_weights()
-
-
 # -- batches -----------------------------------------------------------------------------------
 
 
@@ -313,17 +279,6 @@ def summed_loss(model: Any, batch: dict[str, torch.Tensor]) -> torch.Tensor:
         reduction="none",
     )  # fmt: skip
     return (losses.view(target.shape) * weights[:, None]).sum()
-
-
-def learning_rate(step: int, total: int, config: Config) -> float:
-    """Return the rate of a step (from 1): a line up to the height, then half a cosine to 0.
-
-    The last step has a hundredth of the height.
-    """
-    if step <= config.warmup_steps:
-        return config.learning_rate * step / max(1, config.warmup_steps)
-    done = (step - config.warmup_steps) / max(1, total - config.warmup_steps)
-    return config.learning_rate * max(0.01, 0.5 * (1 + math.cos(math.pi * done)))
 
 
 # -- checkpoints -------------------------------------------------------------------------------
@@ -445,7 +400,7 @@ def train(run: RunDir, config: Config, stop: list[int]) -> Status:
         micro = [[rows[n] for n in mine[at : at + size]] for at in range(0, len(mine), size)]
         # The mean is over the target tokens of the whole step, on every process alike.
         tokens = sum(len(rows[n].target) * rows[n].weight for n in numbers)
-        rate = learning_rate(step, total, config)
+        rate = cosine(step, total, warmup=config.warmup_steps, height=config.learning_rate)
         for group in optimiser.param_groups:
             group["lr"] = rate
         loss = torch.zeros((), device=accelerator.device)

@@ -1,0 +1,1 @@
+"""Pure functions of the trainers: no model, no row, no file."""
