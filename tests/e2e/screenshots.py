@@ -1,0 +1,100 @@
+"""`python -m tests.e2e.screenshots`: take the README's pictures anew from a real session.
+
+Starts a Tandem of its own, works on a demo task beside the model in the box, reviews it, trains on it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from tests.e2e.conftest import FLAGS
+from tests.e2e.stack import ROOT, Stack, until
+from tests.e2e.workbench import Workbench, sign_in
+
+OUT = ROOT / "docs" / "images"
+TASK = "demo/login-user-70020"
+
+
+def seat(browser: Browser, stack: Stack, name: str, scheme: str = "light") -> Page:
+    context = browser.new_context(viewport={"width": 1360, "height": 800}, color_scheme=scheme)  # type: ignore[arg-type]
+    page = context.new_page()
+    sign_in(page, stack, name)
+    return page
+
+
+def take(stack: Stack, browser: Browser) -> None:
+    """Go through the thread and keep a picture of each of its pages."""
+    import psycopg
+
+    with psycopg.connect(stack.services()["DATABASE_URL"]) as connection:
+        connection.execute(
+            "update annotation_task set priority = 100 where external_id = %s", (TASK,)
+        )
+    page = seat(browser, stack, "annotator")
+    page.screenshot(path=OUT / "queue.png")
+    work = Workbench(page, stack)
+    work.start()
+    for step in range(8):
+        proposals = work.proposals()
+        until(lambda: work.colours() > 10, "picture")
+        if step == 2:
+            page.wait_for_timeout(500)
+            page.screenshot(path=OUT / "workbench.png")
+        if proposals[0]["action"]["type"] == "finish":
+            break
+        work.does(lambda: page.keyboard.press("Enter"))
+    session = work.id
+    page.keyboard.press("f")
+    page.fill("#finish-thought", "The page says that the episode is over.")
+    page.keyboard.press("Control+Enter")
+    verdict = "select status, reward from annotation_session where id = %s"
+    until(lambda: stack.rows(verdict, session)[0][0] == "submitted", "submitted session")
+    print("verifier:", stack.rows(verdict, session))
+
+    reviewer = seat(browser, stack, "reviewer", "dark")
+    reviewer.goto(f"{stack.url}/reviews/{session}/")
+    reviewer.keyboard.press("ArrowRight")
+    reviewer.wait_for_timeout(800)
+    reviewer.screenshot(path=OUT / "review.png")
+    reviewer.keyboard.press("Shift+A")
+    until(lambda: stack.rows(verdict, session)[0][0] == "accepted", "accepted session")
+
+    admin = seat(browser, stack, "admin")
+    admin.goto(f"{stack.url}/training/datasets/new/")
+    admin.fill("[name=name]", "first-session")
+    admin.locator("button.primary").first.click()
+    admin.goto(f"{stack.url}/training/runs/new/")
+    admin.fill("[name=name]", "after-the-first-session")
+    admin.fill("[name=steps]", "24")
+    admin.fill("[name=batch_size]", "4")
+    admin.fill("[name=save_every]", "12")
+    admin.locator("button.primary", has_text="Launch").click()
+    expect(admin.locator("#state")).to_have_text("succeeded", timeout=600_000)
+    admin.wait_for_timeout(2500)
+    admin.screenshot(path=OUT / "run.png")
+
+
+def main() -> None:
+    folder = Path(tempfile.mkdtemp(prefix="tandem-shots-"))
+    folder.chmod(0o755)
+    OUT.mkdir(parents=True, exist_ok=True)
+    stack = Stack(folder / "state")
+    try:
+        stack.start()
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(
+                executable_path=shutil.which("chromium"), args=FLAGS
+            )
+            take(stack, browser)
+            browser.close()
+    finally:
+        stack.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
