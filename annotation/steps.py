@@ -47,7 +47,7 @@ from trajectory import (
 )
 
 # The picture must have stood still this long before the policy looks, and at most so long.
-QUIET_MS = 60
+QUIET_MS = 40
 SETTLE_MS = 2000
 
 

@@ -28,6 +28,7 @@ from typing import Any
 import httpx
 from websockets.sync.client import connect
 
+from config.embedded import s3, valkey
 from config.embedded.postgres import Postgres, reachable
 from config.embedded.s3 import PORTS, ObjectStore
 from config.embedded.service import (
@@ -125,20 +126,20 @@ def services(root: Path) -> Iterator[None]:
         data=root / "postgres", port=free_port(), password=secrets.token_hex(8), account=account,
         install=reachable(account, root / "binaries"),
     )  # fmt: skip
-    valkey = Valkey(root / "valkey", free_port(), secrets.token_hex(8), account)
+    broker = Valkey(root / "valkey", free_port(), secrets.token_hex(8), account, valkey.installed())
     store = ObjectStore(
         root / "s3", free_ports(PORTS), secrets.token_hex(8), secrets.token_hex(16),
-        secrets.token_hex(16), account,
+        secrets.token_hex(16), account, s3.installed(),
     )  # fmt: skip
     with ExitStack() as stack:
-        for service in (postgres, valkey, store):
+        for service in (postgres, broker, store):
             stack.enter_context(running(service, account, logs))
         postgres.make_database("tandem")
         os.environ.update(
             TANDEM_STATE=str(root),
             DATABASE_URL=postgres.url("tandem"),
-            BROKER_URL=valkey.url(0),
-            CHANNEL_LAYER_URL=valkey.url(1),
+            BROKER_URL=broker.url(0),
+            CHANNEL_LAYER_URL=broker.url(1),
             STORAGE_URL=store.url(),
             SECRET_KEY=secrets.token_hex(32),
             DJANGO_SETTINGS_MODULE="config.settings",

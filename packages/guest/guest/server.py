@@ -8,6 +8,7 @@ import json
 import socketserver
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, cast
@@ -34,6 +35,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
         self.started = time.monotonic()
         self._observations = 0
         self._count = threading.Lock()
+        self.encoder = ThreadPoolExecutor(2, thread_name_prefix="png")
         super().__init__(str(socket_path), _Handler)
 
     def next_observation(self) -> int:
@@ -85,8 +87,10 @@ class _Handler(BaseHTTPRequestHandler):
         computer = self._computer
         wanted = bool(body.get("elements", False))
         captured_at = time.time()
-        png = computer.screen.png()
+        # Encoding lets go of the interpreter, so the page is asked meanwhile.
+        encoding = self._server.encoder.submit(computer.screen.png, computer.screen.grab())
         url, elements = computer.browser.look() if wanted else ("", None)
+        png = encoding.result()
         header = {
             "width": computer.screen.width,
             "height": computer.screen.height,
