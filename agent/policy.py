@@ -80,3 +80,21 @@ def distinct(candidates: list[Candidate]) -> list[Candidate]:
         key = (candidate.thought, candidate.action, "" if candidate.action else candidate.raw)
         kept.setdefault(key, candidate)
     return list(kept.values())
+
+
+def varied(candidates: list[Candidate], k: int) -> list[Candidate]:
+    """Return at most `k` distinct candidates, those first that do something that none before does.
+
+    What can't be read comes last: a person chooses between actions.
+    """
+    actions: set[object] = set()
+    new, said_otherwise, unreadable = [], [], []
+    for candidate in distinct(candidates):
+        if candidate.action is None:
+            unreadable.append(candidate)
+        elif candidate.action in actions:
+            said_otherwise.append(candidate)
+        else:
+            actions.add(candidate.action)
+            new.append(candidate)
+    return [*new, *said_otherwise, *unreadable][:k]

@@ -63,13 +63,13 @@ def main() -> None:
         observation_kind="elements",
     )
     seconds, produced = [], []
-    for seed in range(options.repeat + 1):
+    for _ in range(options.repeat + 1):
         began = time.perf_counter()
         prompt = processor.prompt(messages)
         rows = generate(
             decoder,
             prompt,
-            Sampling(options.k, options.tokens, 0.7, 1.0, seed, greedy_first=True),
+            Sampling(2 * options.k - 1, options.tokens, alternatives=True),
             processor.eos_ids,
         )
         seconds.append(time.perf_counter() - began)

@@ -19,6 +19,7 @@ from agent.policy import (
     PolicyRequest,
     PolicyUnreachable,
     distinct,
+    varied,
 )
 from agent.render import Message, ObservationKind, render
 from trajectory import Sample
@@ -38,7 +39,8 @@ def _client(timeout_s: float) -> httpx.Client:
 class OpenAIPolicy:
     """Asks `url`/v1/chat/completions for k answers and reads them in one dialect.
 
-    `ours` asks for what only our own server has: a greedy first answer, token ids, log-probs.
+    `ours` asks for what only our own server has: token ids, log-probs, and for k > 1 the likeliest
+    answer and its alternatives instead of samples.
     """
 
     url: str
@@ -77,10 +79,13 @@ class OpenAIPolicy:
         }
         if request.seed is not None:
             body["seed"] = request.seed
+        client = _client(self.timeout_s)
         if self.ours:
             body |= {"greedy_first": True, "return_token_ids": True}
+            if k > 1:  # more than wanted: some only put the same action in other words
+                body |= {"alternatives": True, "n": 2 * k - 1}
+                return varied(self._read(self._ask(client, body), request), k)
         candidates: list[Candidate] = []
-        client = _client(self.timeout_s)
         for _ in range(k):
             body["n"] = k - len(candidates)
             candidates += self._read(self._ask(client, body), request)

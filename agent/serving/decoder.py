@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any, Protocol
 
 import torch
@@ -25,7 +26,7 @@ class Decoder(Protocol):
         ...
 
     def expand(self, state: Any, rows: int) -> Any:
-        """Return a state with `rows` copies of the one row."""
+        """Return a state with `rows` copies of the one row, which stays as it is."""
         ...
 
     def step(self, tokens: torch.Tensor, state: Any) -> torch.Tensor:
@@ -52,8 +53,9 @@ class Transformers:
         return result.logits[:, -1].float(), result.past_key_values
 
     def expand(self, state: Any, rows: int) -> Any:
-        state.batch_repeat_interleave(rows)
-        return state
+        copy = deepcopy(state)
+        copy.batch_repeat_interleave(rows)
+        return copy
 
     def step(self, tokens: torch.Tensor, state: Any) -> torch.Tensor:
         result = self.model(input_ids=tokens[:, None], past_key_values=state, use_cache=True)

@@ -1,8 +1,8 @@
 """The HTTP face of the engine, in OpenAI's shape.
 
 `POST /v1/chat/completions` takes messages, n, max_tokens, temperature, top_p, seed, stop, logprobs
-and, of our own, return_token_ids and greedy_first. Pictures come as data URLs only. `POST /v1/load`
-replaces the model. Every answer's `model` is the version that gave it.
+and, of our own, return_token_ids, greedy_first and alternatives (see `agent.serving.generate`). Pictures
+come as data URLs only. `POST /v1/load` replaces the model. Every answer's `model` is the version that gave it.
 """
 
 from __future__ import annotations
@@ -172,6 +172,7 @@ def _sampling(body: Mapping[str, Any]) -> Sampling:
         top_p=_number(body, "top_p", 1.0, 1e-6, 1),
         seed=None if seed is None else seed % 2**63,
         greedy_first=body.get("greedy_first") is True,
+        alternatives=body.get("alternatives") is True,
     )
 
 

@@ -10,7 +10,14 @@ import pytest
 from agent.dialects import load
 from agent.policies import openai
 from agent.policies.openai import OpenAIPolicy
-from agent.policy import PolicyBusy, PolicyRefused, PolicyRequest, PolicyUnreachable
+from agent.policy import (
+    Candidate,
+    PolicyBusy,
+    PolicyRefused,
+    PolicyRequest,
+    PolicyUnreachable,
+    varied,
+)
 from trajectory import Click, Observation, Type
 
 SEEN = Observation("a" * 64, 1000, 1000)
@@ -137,3 +144,15 @@ def test_silence_is_named():
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(PolicyUnreachable, match=r"did not answer in 0\.1 s"):
             _policy(url, timeout_s=0.1).propose(REQUEST, 1)
+
+
+def test_other_actions_come_before_other_words_for_the_same():
+    said = [
+        Candidate("a", Click(1, 2), "a"),
+        Candidate("b", Click(1, 2), "b"),
+        Candidate("", None, "?", "unreadable"),
+        Candidate("c", Type("x"), "c"),
+        Candidate("a", Click(1, 2), "a"),
+    ]
+    assert [c.raw for c in varied(said, 3)] == ["a", "c", "b"]
+    assert [c.raw for c in varied(said, 9)] == ["a", "c", "b", "?"]

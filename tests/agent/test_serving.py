@@ -161,6 +161,29 @@ def test_our_llama_is_the_transformers_llama(request, name, exact):
         assert row.logprobs == pytest.approx(wanted, abs=1e-4 if exact else 0.3)
 
 
+@pytest.mark.parametrize("name", ["tiny_llama", "tiny_qwen3_vl"])
+def test_alternatives_leave_the_best_answer_at_one_token(request, name):
+    from agent.serving.decoder import open_decoder
+    from agent.serving.generate import Sampling, generate
+
+    decoder, processor, _ = open_decoder(str(request.getfixturevalue(name)))
+    prompt = processor.prompt([{"role": "user", "content": "Task: click on ok"}])
+
+    def answers(**how):
+        return generate(decoder, prompt, Sampling(max_tokens=10, **how), processor.eos_ids)
+
+    best, *others = answers(n=4, alternatives=True)
+    (greedy,) = answers(n=1, temperature=0)
+    assert best.ids == greedy.ids
+    assert len({tuple(row.ids) for row in (best, *others)}) == 4
+    departures = []
+    for row in others:
+        place = next(i for i, (a, b) in enumerate(zip(best.ids, row.ids, strict=False)) if a != b)
+        departures.append(row.logprobs[place])
+        assert row.logprobs[place] <= best.logprobs[place]
+    assert departures == sorted(departures, reverse=True)
+
+
 @pytest.mark.parametrize("name", ["tiny_qwen3_vl", "tiny_qwen2_5_vl"])
 def test_a_vision_model_answers_about_pictures(request, tmp_path, name):
     from agent.serving.engine import Engine
