@@ -45,7 +45,15 @@ def stack() -> Iterator[Stack]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.fixture(scope="session")
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run these last: a whole Tandem beside them would slow all other tests."""
+    here = Path(__file__).parent
+    items.sort(key=lambda item: here in item.path.parents)
+
+
+# Not for the whole session: Playwright's event loop would make Django refuse the database to others.
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     executable = shutil.which("chromium") or shutil.which("chromium-browser")
     assert executable, "Chromium is missing: `make test` installs it"

@@ -221,10 +221,16 @@ def wait_for(desktop, expression: str, value: object) -> bool:
 
 
 def wait_for_elements(desktop, names: set[str]) -> dict[str, Element]:
+    """Return the elements once all of `names` are there and nothing has moved between two looks.
+
+    A window that has just been mapped is still being placed.
+    """
     deadline = time.monotonic() + 60
+    before: dict[str, Element] = {}
     while time.monotonic() < deadline:
+        desktop.settle(quiet_ms=200, max_ms=2000)
         found = {e.name: e for e in desktop.observe(elements=True).elements or ()}
-        if names <= found.keys():
+        if names <= found.keys() and found == before:
             return found
-        time.sleep(0.1)
-    raise AssertionError(f"{names} never came; there were {sorted(found)}")
+        before = found
+    raise AssertionError(f"{names} never came to rest; there were {sorted(before)}")
