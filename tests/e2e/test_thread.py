@@ -62,7 +62,8 @@ def test_the_whole_thread(stack: Stack, chromium: Browser, page: Page) -> None:
     work = Workbench(page, stack)
     work.start()
     first = work.proposals()
-    assert first and first[0]["action"], "the model's first candidate can be read"
+    assert first[0]["action"], "the model's first candidate can be read"
+    assert len({str(proposal["action"]) for proposal in first}) > 1, "there is something to choose"
     before = page.locator(".provenance .mono").inner_text()
     until(lambda: work.colours() > 10, "picture of a page on the live desktop")
     picture = work.picture()
