@@ -46,8 +46,8 @@ def deployment() -> None:
             "dialect": box.manifest.get("dialect", "element"),
             "checkpoint_uri": box.uri,
             "version": box.version,
-            # A thought and an action are some thirty tokens; a rambling answer is cut short.
-            "max_tokens": 64,
+            # A thought and an action are some thirty tokens, what people type may be longer.
+            "max_tokens": 96,
             "is_partner": True,
         },
     )
