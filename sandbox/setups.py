@@ -10,10 +10,12 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from sandbox import miniwob
-from sandbox.provider import ActionFailed, Desktop, SandboxError
+from sandbox.families.protocol import SetupFailed
+from sandbox.provider import ActionFailed, Desktop
+from sandbox.verdict import Verdict
 from trajectory import Navigate
 
 _READY_WITHIN_S = 20.0
@@ -34,18 +36,6 @@ _VERIFIERS: dict[str, dict[str, type]] = {
     "shell": {"command": str, "expect": str},
 }
 _WORDS = {str: "text", int: "a whole number", list: "a list of texts"}
-
-
-class SetupFailed(SandboxError):
-    """The starting state was not reached; the message names the step and what it waited for."""
-
-
-class Verdict(NamedTuple):
-    """`reward` is None where nothing can be said; `done` whether the task itself ended."""
-
-    reward: float | None
-    detail: str
-    done: bool
 
 
 def check_setup(setup: object) -> list[str]:

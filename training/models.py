@@ -134,3 +134,160 @@ class Promotion(models.Model):
     previous = models.ForeignKey(Checkpoint, null=True, on_delete=models.PROTECT, related_name="+")
     by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     at = models.DateTimeField(auto_now_add=True)
+
+
+class Rollout(models.Model):
+    """A list of episodes that one deployment plays by itself: to collect data, or to be evaluated."""
+
+    class Purpose(models.TextChoices):
+        COLLECT = "collect"
+        EVALUATE = "evaluate"
+
+    class State(models.TextChoices):
+        QUEUED = "queued"
+        RUNNING = "running"
+        PAUSED = "paused"  # nothing new is asked of the policy; episodes wait where they are
+        DRAINING = "draining"  # no episode is begun any more; running ones end
+        CANCELLED = "cancelled"
+        DONE = "done"
+        FAILED = "failed"  # `error` says why nothing can go on
+
+    LIVE = (State.QUEUED, State.RUNNING, State.PAUSED, State.DRAINING)
+
+    name = models.SlugField(unique=True, max_length=100)
+    purpose = models.CharField(max_length=16, choices=Purpose, default=Purpose.COLLECT)
+    deployment = models.ForeignKey("agent.Deployment", on_delete=models.PROTECT)
+    state = models.CharField(max_length=16, choices=State, default=State.QUEUED)
+    # max_steps, temperature, step_s, episode_s, attempts, staleness, concurrency, picture: see
+    # training.rollouts.config, which checks them.
+    config = models.JSONField(default=dict, blank=True)
+    total = models.PositiveIntegerField(default=0)
+    error = models.TextField(blank=True)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
+    created_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Episode(models.Model):
+    """One attempt of a policy at one task and seed, alone: one job that may be begun more than once.
+
+    `claim` is the fence: it rises with every worker that takes the episode, and only the newest may
+    finish it. A broken environment costs an attempt, never a reward.
+    """
+
+    class State(models.TextChoices):
+        WAITING = "waiting"
+        RUNNING = "running"
+        DONE = "done"
+        BROKEN = "broken"  # the environment failed in every attempt; no reward follows
+        CANCELLED = "cancelled"
+
+    rollout = models.ForeignKey(Rollout, on_delete=models.CASCADE, related_name="episodes")
+    family = models.CharField(max_length=64)
+    task = models.CharField(max_length=200)
+    seed = models.BigIntegerField()
+    repeat = models.PositiveIntegerField(default=0)  # the how manieth sample of the same task, seed
+    state = models.CharField(max_length=16, choices=State, default=State.WAITING)
+    claim = models.PositiveIntegerField(default=0)
+    worker = models.CharField(max_length=100, blank=True)
+    heartbeat_at = models.DateTimeField(null=True)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    failures = models.JSONField(default=list, blank=True)  # [{"attempt", "cause", "detail", "at"}]
+    steps = models.PositiveIntegerField(default=0)  # so far
+    outcome = models.CharField(max_length=16, blank=True)  # trajectory.Outcome
+    reward = models.FloatField(null=True)
+    score = models.FloatField(null=True)
+    verdict = models.JSONField(default=dict, blank=True)  # sandbox.verdict.Verdict.as_dict
+    versions = models.JSONField(default=list, blank=True)  # of the model, in order of their steps
+    trajectory = models.CharField(max_length=64, blank=True)  # sha256 of its line in the blob store
+    seconds = models.FloatField(default=0)
+    policy_seconds = models.FloatField(default=0)
+    # Order of finishing over all rollouts: a reader that remembers the last one misses none.
+    sequence = models.BigIntegerField(null=True, unique=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["pk"]
+        indexes = [
+            models.Index(fields=["rollout", "state"]),
+            models.Index(fields=["state", "heartbeat_at"]),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["rollout", "family", "task", "seed", "repeat"], name="episode_once"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.family}/{self.task}#{self.seed}"
+
+
+class Evaluation(models.Model):
+    """How good a deployment is at a fixed list of tasks and seeds; its episodes are a Rollout's."""
+
+    name = models.SlugField(unique=True, max_length=100)
+    suite = models.CharField(max_length=64)
+    rollout = models.OneToOneField(Rollout, on_delete=models.CASCADE, related_name="evaluation")
+    seeds = models.JSONField(default=list)
+    results = models.JSONField(
+        default=dict, blank=True
+    )  # training.evaluations.results; {} until done
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class RewardModel(models.Model):
+    """Something that judges episodes where no verifier can; see agent.rewards.
+
+    It gates data only after a calibration that an admin has seen.
+    """
+
+    class Kind(models.TextChoices):
+        REFERENCE = "reference"  # compares the answer with a known one
+        GENERATIVE = "generative"  # a model reads the episode and says whether it succeeded
+        ENSEMBLE = "ensemble"  # unanimous, else it abstains
+
+    name = models.SlugField(unique=True)
+    kind = models.CharField(max_length=16, choices=Kind)
+    deployment = models.ForeignKey("agent.Deployment", null=True, on_delete=models.PROTECT)
+    members = models.ManyToManyField("self", symmetrical=False, blank=True)
+    config = models.JSONField(default=dict, blank=True)
+    gates = models.BooleanField(default=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Calibration(models.Model):
+    """What a reward model said about episodes whose truth a verifier knows."""
+
+    reward_model = models.ForeignKey(
+        RewardModel, on_delete=models.CASCADE, related_name="calibrations"
+    )
+    state = models.CharField(max_length=16, default="queued")  # queued, running, done, failed
+    version = models.CharField(max_length=100, blank=True)  # of the model that judged
+    labelled_sha256 = models.CharField(max_length=64, blank=True)  # of the labelled set's lines
+    total = models.PositiveIntegerField(default=0)
+    true_positive = models.PositiveIntegerField(default=0)
+    false_positive = models.PositiveIntegerField(default=0)
+    true_negative = models.PositiveIntegerField(default=0)
+    false_negative = models.PositiveIntegerField(default=0)
+    abstained = models.PositiveIntegerField(default=0)
+    unreadable = models.PositiveIntegerField(default=0)
+    answers = models.JSONField(default=list, blank=True)  # per episode: what was said, and why
+    error = models.TextField(blank=True)
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
+    created_at = models.DateTimeField(auto_now_add=True)
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-pk"]

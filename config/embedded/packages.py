@@ -21,6 +21,7 @@ DESKTOP = (
     "x11-utils",
     "xdotool",
     "fonts-dejavu-core",
+    "chromium-headless-shell",
 )
 
 

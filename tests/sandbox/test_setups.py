@@ -143,14 +143,14 @@ def test_a_miniwob_task_from_start_to_reward(booted: Desktop, epoch: int, do: Do
     frame = booted.observe(elements=True)
     assert frame.url == miniwob.url("login-user")
     found = {element.name: element for element in frame.elements or ()}
-    assert setups.verify(booted, {"kind": "miniwob"}) == (0.0, "the episode has not ended", False)
+    assert setups.verify(booted, {"kind": "miniwob"})[:3] == (0.0, "the episode has not ended", False)
     for name, text in (("Username", "keli"), ("Password", "1b")):
         do(Click(*found[name].centre))
         do(Type(text))
     typed = {e.name: e for e in booted.observe(elements=True).elements or ()}
     assert (typed["Username"].value, typed["Password"].focused) == ("keli", True)
     do(Click(*found["Login"].centre))
-    assert setups.verify(booted, {"kind": "miniwob"}) == (1.0, "raw reward 1", True)
+    assert setups.verify(booted, {"kind": "miniwob"})[:3] == (1.0, "raw reward 1", True)
 
 
 @needs_local
