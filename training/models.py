@@ -229,15 +229,24 @@ class Episode(models.Model):
 
 
 class Evaluation(models.Model):
-    """How good a deployment is at a fixed list of tasks and seeds; its episodes are a Rollout's."""
+    """How good a deployment is at a fixed list of tasks and seeds; its episodes are a Rollout's.
+
+    What the deployment was when it began (`version`, `reads`) and what was asked (`tasks`, with the
+    sha256 of all that their outcome depends on) are kept here: both may change afterwards.
+    """
 
     name = models.SlugField(unique=True, max_length=100)
     suite = models.CharField(max_length=64)
+    suite_checksum = models.CharField(max_length=64)
+    tasks = models.JSONField(default=list)  # [{"id", "checksum", "reference", "reference_from"}]
     rollout = models.OneToOneField(Rollout, on_delete=models.CASCADE, related_name="evaluation")
     seeds = models.JSONField(default=list)
-    results = models.JSONField(
-        default=dict, blank=True
-    )  # training.evaluations.results; {} until done
+    repeats = models.PositiveIntegerField(default=1)  # samples of the same task and seed
+    max_steps = models.PositiveIntegerField()
+    version = models.CharField(max_length=100, blank=True)
+    reads = models.CharField(max_length=16)  # agent.models.Deployment.Reads
+    # training.evaluations.results; {} until the rollout has ended.
+    results = models.JSONField(default=dict, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:
@@ -261,6 +270,11 @@ class RewardModel(models.Model):
     members = models.ManyToManyField("self", symmetrical=False, blank=True)
     config = models.JSONField(default=dict, blank=True)
     gates = models.BooleanField(default=False)
+    # The calibration that `gates` rests on: another version of the model needs another one.
+    gated_by = models.ForeignKey(
+        "Calibration", null=True, on_delete=models.PROTECT, related_name="+"
+    )
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     created_at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:
@@ -268,12 +282,27 @@ class RewardModel(models.Model):
 
 
 class Calibration(models.Model):
-    """What a reward model said about episodes whose truth a verifier knows."""
+    """What a reward model said about episodes whose truth a verifier knows.
+
+    `claim` is the fence: it rises with every job that takes the calibration, and an older one's
+    answers are refused.
+    """
+
+    class State(models.TextChoices):
+        QUEUED = "queued"
+        RUNNING = "running"
+        DONE = "done"
+        FAILED = "failed"
+        CANCELLED = "cancelled"
+
+    LIVE = (State.QUEUED, State.RUNNING)
 
     reward_model = models.ForeignKey(
         RewardModel, on_delete=models.CASCADE, related_name="calibrations"
     )
-    state = models.CharField(max_length=16, default="queued")  # queued, running, done, failed
+    state = models.CharField(max_length=16, choices=State, default=State.QUEUED)
+    claim = models.PositiveIntegerField(default=0)
+    heartbeat_at = models.DateTimeField(null=True)
     version = models.CharField(max_length=100, blank=True)  # of the model that judged
     labelled_sha256 = models.CharField(max_length=64, blank=True)  # of the labelled set's lines
     total = models.PositiveIntegerField(default=0)
@@ -283,7 +312,9 @@ class Calibration(models.Model):
     false_negative = models.PositiveIntegerField(default=0)
     abstained = models.PositiveIntegerField(default=0)
     unreadable = models.PositiveIntegerField(default=0)
-    answers = models.JSONField(default=list, blank=True)  # per episode: what was said, and why
+    # Per episode of the labelled set: {"episode", "truth"}, and once it was judged "reward",
+    # "reason", "evidence", "raw", "version", "error".
+    answers = models.JSONField(default=list, blank=True)
     error = models.TextField(blank=True)
     by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     created_at = models.DateTimeField(auto_now_add=True)

@@ -25,13 +25,16 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('deployment', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, to='agent.deployment')),
                 ('members', models.ManyToManyField(blank=True, to='training.rewardmodel')),
+                ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL)),
             ],
         ),
         migrations.CreateModel(
             name='Calibration',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('state', models.CharField(default='queued', max_length=16)),
+                ('state', models.CharField(choices=[('queued', 'Queued'), ('running', 'Running'), ('done', 'Done'), ('failed', 'Failed'), ('cancelled', 'Cancelled')], default='queued', max_length=16)),
+                ('claim', models.PositiveIntegerField(default=0)),
+                ('heartbeat_at', models.DateTimeField(null=True)),
                 ('version', models.CharField(blank=True, max_length=100)),
                 ('labelled_sha256', models.CharField(blank=True, max_length=64)),
                 ('total', models.PositiveIntegerField(default=0)),
@@ -51,6 +54,11 @@ class Migration(migrations.Migration):
             options={
                 'ordering': ['-pk'],
             },
+        ),
+        migrations.AddField(
+            model_name='rewardmodel',
+            name='gated_by',
+            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='training.calibration'),
         ),
         migrations.CreateModel(
             name='Rollout',
@@ -75,7 +83,13 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('name', models.SlugField(max_length=100, unique=True)),
                 ('suite', models.CharField(max_length=64)),
+                ('suite_checksum', models.CharField(max_length=64)),
+                ('tasks', models.JSONField(default=list)),
                 ('seeds', models.JSONField(default=list)),
+                ('repeats', models.PositiveIntegerField(default=1)),
+                ('max_steps', models.PositiveIntegerField()),
+                ('version', models.CharField(blank=True, max_length=100)),
+                ('reads', models.CharField(max_length=16)),
                 ('results', models.JSONField(blank=True, default=dict)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('rollout', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='evaluation', to='training.rollout')),
