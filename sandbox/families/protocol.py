@@ -59,6 +59,8 @@ class TaskSpec:
     reference_from: str = ""
     timed: bool = False
     """Whether the page moves by itself: then it runs on the fake clock."""
+    at_end: bool = False
+    """Whether it is judged only once, after the last step: judging changes the computer, or is dear."""
     tags: tuple[str, ...] = ()
     provenance: Mapping[str, str] = field(default_factory=dict)
 
@@ -105,10 +107,19 @@ class TaskFamily(Protocol):
         """
         ...
 
-    def verify(self, desktop: Desktop, task: TaskSpec, seed: int, *, answer: str = "") -> Verdict:
+    def verify(
+        self,
+        desktop: Desktop,
+        task: TaskSpec,
+        seed: int,
+        *,
+        answer: str = "",
+        gave_up: bool = False,
+    ) -> Verdict:
         """Judge the computer as it is now; changes nothing that the task could see.
 
-        Called after every step: cheap where it can be. `answer` is what the actor's Finish said.
+        Called after every step, unless the task is judged at its end. `answer` is what the actor's
+        Finish said; `gave_up` whether it said Fail, which is right where a task can't be done.
         """
         ...
 
