@@ -23,7 +23,10 @@ __all__ = [
     "UnknownTask", "checksum", "find", "load", "task",
 ]  # fmt: skip
 
-_MODULES: dict[str, str] = {}
+_MODULES: dict[str, str] = {
+    "games": "sandbox.families.games",
+    "osworld": "sandbox.families.osworld",
+}
 """Name of the family -> the module that has it as FAMILY; imported when it is first asked for."""
 
 NAMES = tuple(_MODULES)
