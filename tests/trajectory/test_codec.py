@@ -10,7 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import trajectory
-from trajectory import ACTION_TYPES, Actor, Element, FormatError, Observation, Outcome, Sample, Step
+from trajectory import (
+    ACTION_TYPES,
+    Actor,
+    Element,
+    FormatError,
+    Observation,
+    Outcome,
+    Recall,
+    Sample,
+    Step,
+    Summary,
+)
 from trajectory.actions import BUTTONS, Drag
 from trajectory.keys import NAMED_KEYS, canonical_key
 
@@ -57,6 +68,14 @@ samples = st.builds(
     st.lists(st.floats(-50, 0), max_size=4).map(tuple),
     text,
 )
+recalls = st.builds(
+    Recall,
+    ints,
+    ints,
+    text,
+    st.lists(st.builds(Summary, ints, ints, text, text), max_size=2).map(tuple),
+    ints,
+)
 steps = st.builds(
     Step,
     ints,
@@ -68,6 +87,7 @@ steps = st.builds(
     st.booleans(),
     text,
     st.none() | samples,
+    st.none() | recalls,
 )
 trajectories = st.builds(
     trajectory.Trajectory,
@@ -151,8 +171,37 @@ def test_version_1_keeps_loading():
     assert value.steps[0].action == trajectory.Click(10, 0)
 
 
+def test_version_2_keeps_loading():
+    golden = Path(__file__).parent / "golden_v2.jsonl"
+    (value,) = trajectory.load_lines(golden.read_text().splitlines(), name=golden.name)
+    assert value.steps[0].recall is None
+    assert value.steps[0].sample == Sample((1, 2), (3,), (-0.5,), "v1")
+    (again,) = trajectory.load_lines(trajectory.dump_lines([value]))
+    assert again == value
+
+
+def test_version_3_is_what_is_written():
+    golden = Path(__file__).parent / "golden_v3.jsonl"
+    lines = golden.read_text().splitlines(keepends=True)
+    (value,) = trajectory.load_lines(lines, name=golden.name)
+    assert value.steps[0].recall == Recall(
+        since=2, pictures=1, episodic="Steps 1-2: x", written=(Summary(0, 1, "x", "words"),),
+        prompt_tokens=9,
+    )  # fmt: skip
+    assert list(trajectory.dump_lines([value])) == lines
+
+
+@pytest.mark.parametrize(
+    ("recall", "named"),
+    [({"since": "x"}, "recall.since"), ({"written": [{"first": 0}]}, "recall.written.last")],
+)
+def test_a_broken_recall_is_named(recall, named):
+    with pytest.raises(FormatError, match=named):
+        trajectory.recall_from_dict(recall)
+
+
 def test_a_version_from_the_future_is_refused_with_the_readable_ones():
-    with pytest.raises(FormatError, match=r"99.*readable: \[1, 2\]"):
+    with pytest.raises(FormatError, match=r"99.*readable: \[1, 2, 3\]"):
         trajectory.from_dict({"format": 99})
 
 

@@ -39,11 +39,23 @@ from trajectory.codec import (
     load_lines,
     observation_from_dict,
     observation_to_dict,
+    recall_from_dict,
+    recall_to_dict,
     step_from_dict,
     step_to_dict,
     to_dict,
 )
-from trajectory.steps import Actor, Element, Observation, Outcome, Sample, Step, Trajectory
+from trajectory.steps import (
+    Actor,
+    Element,
+    Observation,
+    Outcome,
+    Recall,
+    Sample,
+    Step,
+    Summary,
+    Trajectory,
+)
 
 __all__ = [
     "ACTION_NAMES",
@@ -73,10 +85,12 @@ __all__ = [
     "OpenApp",
     "Outcome",
     "Point",
+    "Recall",
     "Sample",
     "Scroll",
     "Shell",
     "Step",
+    "Summary",
     "Trajectory",
     "Type",
     "Wait",
@@ -88,6 +102,8 @@ __all__ = [
     "load_lines",
     "observation_from_dict",
     "observation_to_dict",
+    "recall_from_dict",
+    "recall_to_dict",
     "step_from_dict",
     "step_to_dict",
     "target",

@@ -13,9 +13,19 @@ from types import UnionType
 from typing import Any
 
 from trajectory.actions import ACTION_NAMES, ACTION_TYPES, BUTTONS, Action
-from trajectory.steps import Actor, Element, Observation, Outcome, Sample, Step, Trajectory
+from trajectory.steps import (
+    Actor,
+    Element,
+    Observation,
+    Outcome,
+    Recall,
+    Sample,
+    Step,
+    Summary,
+    Trajectory,
+)
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 JsonObject = dict[str, Any]
 
@@ -90,23 +100,40 @@ def step_to_dict(step: Step) -> JsonObject:
         "observation": observation_to_dict(step.observation),
         "action": action_to_dict(step.action),
         "sample": None if step.sample is None else _record(step.sample),
+        "recall": None if step.recall is None else recall_to_dict(step.recall),
     }
 
 
 def step_from_dict(record: object) -> Step:
     """Build a step; raises FormatError."""
-    values = _values(Step, record, "step", skip=("observation", "action", "sample"))
+    values = _values(Step, record, "step", skip=("observation", "action", "sample", "recall"))
     assert isinstance(record, dict)
     for name in ("observation", "action"):
         if name not in record:
             raise FormatError(f"step.{name} is missing")
-    sample = record.get("sample")
+    sample, recall = record.get("sample"), record.get("recall")
     return Step(
         **values,
         observation=observation_from_dict(record["observation"]),
         action=action_from_dict(record["action"]),
         sample=None if sample is None else Sample(**_values(Sample, sample, "step.sample")),
+        recall=None if recall is None else recall_from_dict(recall),
     )
+
+
+def recall_to_dict(recall: Recall) -> JsonObject:
+    """Return what a step's prompt recalled as a JSON object."""
+    return {**_record(recall), "written": [_record(summary) for summary in recall.written]}
+
+
+def recall_from_dict(record: object) -> Recall:
+    """Build a recall; raises FormatError."""
+    values = _values(Recall, record, "step.recall")
+    values["written"] = tuple(
+        Summary(**_values(Summary, summary, "step.recall.written"))
+        for summary in values.get("written", ())
+    )
+    return Recall(**values)
 
 
 # -- trajectories --------------------------------------------------------------------------------
@@ -173,7 +200,15 @@ def _from_version_1(record: JsonObject) -> JsonObject:
     return {**record, "steps": steps, "format": 2}
 
 
-UPGRADES: dict[int, Callable[[JsonObject], JsonObject]] = {1: _from_version_1}
+def _from_version_2(record: JsonObject) -> JsonObject:
+    """Version 2 kept nothing of the memory: a step's `recall` is None."""
+    return {**record, "format": 3}
+
+
+UPGRADES: dict[int, Callable[[JsonObject], JsonObject]] = {
+    1: _from_version_1,
+    2: _from_version_2,
+}
 
 
 def upgrade(record: JsonObject) -> JsonObject:
@@ -240,7 +275,7 @@ def _typed(value: Any, hint: Any, where: str) -> Any:
         if len(value) != len(args):
             raise FormatError(f"{where} must have {len(args)} values")
         return tuple(_typed(v, a, where) for v, a in zip(value, args, strict=True))
-    if hint is Element:
+    if hint in (Element, Summary):
         return value
     if hint in (Actor, Outcome):
         try:

@@ -60,6 +60,8 @@ class Outcome(StrEnum):
     """The actor said that it was done; says nothing about being right."""
     FAILED = "failed"
     """The actor said that the task can't be done."""
+    ENDED = "ended"
+    """The task itself was over, solved or lost; the actor had not said anything."""
     ABANDONED = "abandoned"
     OUT_OF_STEPS = "out_of_steps"
     TIMED_OUT = "timed_out"
@@ -81,10 +83,42 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
+class Summary:
+    """One entry of the episodic memory E: the steps `first` to `last` (indices) in words.
+
+    `by` is who wrote it: a model's version, or "words" where no model was asked.
+    """
+
+    first: int
+    last: int
+    text: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """What of the episode so far stood in a step's prompt: enough to render the prompt again.
+
+    `since` is the index of the first earlier step in the working memory W; all between it and this
+    step are in it. `pictures` counts the screenshots, the current one included (0: an element
+    prompt). `episodic` is the text of E as the prompt had it. `written` are the summaries that were
+    made for this step: E is all that were written so far, and one that covers others stands for them.
+    `prompt_tokens` is how long the prompt was, 0 where the endpoint did not say.
+    """
+
+    since: int = 0
+    pictures: int = 0
+    episodic: str = ""
+    written: tuple[Summary, ...] = ()
+    prompt_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """One decision: what was seen, why, what was done, by whom.
 
-    `trainable` is False for a step that stays in the context but must get no loss.
+    `trainable` is False for a step that stays in the context but must get no loss. `recall` is None
+    where no memory chose the context: a person's step, or one from before there was one.
     """
 
     index: int
@@ -96,6 +130,7 @@ class Step:
     trainable: bool = True
     error: str = ""
     sample: Sample | None = None
+    recall: Recall | None = None
 
 
 @dataclass(frozen=True, slots=True)
