@@ -24,6 +24,10 @@ class ActionRefused(Exception):
     """The computer did not do an action and is fine; the policy is told and goes on."""
 
 
+class Ended(Exception):
+    """The action was done and the task itself is over with it, whatever came of it."""
+
+
 class UnreadablePolicy(PolicyError):
     """None of the replies to one request could be read."""
 
@@ -36,7 +40,7 @@ class Environment(Protocol):
         ...
 
     def act(self, action: Action) -> None:
-        """Do one action; raises ActionRefused, EnvironmentFailure."""
+        """Do one action; raises ActionRefused, Ended, EnvironmentFailure."""
         ...
 
 
@@ -51,8 +55,8 @@ def run(
 ) -> Generator[Step, None, Outcome]:
     """Yield one step per decision, after it was done; return how the episode ended.
 
-    The last step is Finish or Fail unless `max_steps` ran out. Raises EnvironmentFailure and
-    PolicyError as they come: neither is an outcome of the policy's doing.
+    The last step is Finish or Fail unless `max_steps` ran out or the task ended by itself. Raises
+    EnvironmentFailure and PolicyError as they come: neither is an outcome of the policy's doing.
     """
     memory = memory or Memory()
     history: list[Step] = []
@@ -68,12 +72,14 @@ def run(
         )
         candidate = _decide(policy, request)
         assert candidate.action is not None
-        error = ""
+        error, ended = "", False
         if not is_terminal(candidate.action):
             try:
                 environment.act(candidate.action)
             except ActionRefused as refusal:
                 error = str(refusal)
+            except Ended:
+                ended = True
         step = Step(
             index=index,
             observation=observation,
@@ -86,6 +92,8 @@ def run(
         )
         history.append(step)
         yield step
+        if ended:
+            return Outcome.ENDED
         match candidate.action:
             case Finish():
                 return Outcome.FINISHED

@@ -40,7 +40,8 @@ class OpenAIPolicy:
     """Asks `url`/v1/chat/completions for k answers and reads them in one dialect.
 
     `ours` asks for what only our own server has: token ids, log-probs, and for k > 1 the likeliest
-    answer and its alternatives instead of samples.
+    answer and its alternatives instead of samples. `sampled` wants samples from it too, as the
+    episodes need that a policy is trained on.
     """
 
     url: str
@@ -52,7 +53,9 @@ class OpenAIPolicy:
     history_n: int = 5
     temperature: float = 0.7
     max_tokens: int = 256
+    top_p: float = 1.0
     ours: bool = False
+    sampled: bool = False
     timeout_s: float = 45.0
 
     def propose(self, request: PolicyRequest, k: int) -> list[Candidate]:
@@ -77,12 +80,16 @@ class OpenAIPolicy:
             "max_tokens": self.max_tokens,
             "temperature": self.temperature,
         }
+        if self.top_p < 1:  # some endpoints refuse it beside a temperature
+            body["top_p"] = self.top_p
         if request.seed is not None:
             body["seed"] = request.seed
         client = _client(self.timeout_s)
         if self.ours:
-            body |= {"greedy_first": True, "return_token_ids": True}
-            if k > 1:  # more than wanted: some only put the same action in other words
+            body |= {"greedy_first": not self.sampled, "return_token_ids": True}
+            if (
+                k > 1 and not self.sampled
+            ):  # more than wanted: some only put the same action in other words
                 body |= {"alternatives": True, "n": 2 * k - 1}
                 return varied(self._read(self._ask(client, body), request), k)
         candidates: list[Candidate] = []

@@ -3,7 +3,7 @@
 import pytest
 
 from agent.dialects import load
-from agent.loop import ActionRefused, EnvironmentFailure, UnreadablePolicy, run
+from agent.loop import ActionRefused, Ended, EnvironmentFailure, UnreadablePolicy, run
 from agent.memory import Memory
 from agent.policies.scripted import ScriptedPolicy
 from agent.policy import Candidate, PolicyError
@@ -100,3 +100,18 @@ def test_old_steps_become_a_summary():
     _drive("x", Paper(), policy, max_steps=4, memory=Memory(steps=2))
     assert [len(request.history) for request in policy.requests] == [0, 1, 2, 2]
     assert policy.requests[-1].summary == 'click button "ok"'
+
+
+def test_a_task_that_is_over_ends_the_episode_with_its_last_step():
+    class Game(Paper):
+        def act(self, action):
+            super().act(action)
+            if len(self.done) == 2:
+                raise Ended
+
+    steps, outcome = _drive(
+        "x", Game(), _policy(Click(1, 1), Click(2, 2), Click(3, 3)), max_steps=9
+    )
+    assert outcome is Outcome.ENDED
+    assert [step.action for step in steps] == [Click(1, 1), Click(2, 2)]
+    assert steps[-1].error == ""
