@@ -162,11 +162,39 @@ class Rollout(models.Model):
     # training.rollouts.config, which checks them.
     config = models.JSONField(default=dict, blank=True)
     total = models.PositiveIntegerField(default=0)
+    # Updates of the trainer that reads its episodes: what a staleness bound counts against.
+    version = models.PositiveIntegerField(default=0)
     error = models.TextField(blank=True)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def ended(self) -> bool:
+        return self.state not in self.LIVE
+
+
+class RolloutWorker(models.Model):
+    """A process that plays episodes, and how busy it has been in the last minute.
+
+    It only reports: an episode belongs to the worker that its own row names.
+    """
+
+    name = models.CharField(max_length=100, unique=True)
+    host = models.CharField(max_length=128)
+    pid = models.PositiveIntegerField()
+    environments = models.PositiveIntegerField()  # pages that it may have open at once
+    slots = models.PositiveIntegerField(default=0)  # answers that it may wait for at once
+    # {"environments": share, "policy": share, "waiting": calls that wait for a slot, "running",
+    #  "steps_per_s"}; shares from 0 to 1
+    busy = models.JSONField(default=dict, blank=True)
+    started_at = models.DateTimeField(auto_now_add=True)
+    heartbeat_at = models.DateTimeField()
+    stopped_at = models.DateTimeField(null=True)
 
     def __str__(self) -> str:
         return self.name
@@ -195,8 +223,10 @@ class Episode(models.Model):
     claim = models.PositiveIntegerField(default=0)
     worker = models.CharField(max_length=100, blank=True)
     heartbeat_at = models.DateTimeField(null=True)
-    attempts = models.PositiveSmallIntegerField(default=0)
+    attempts = models.PositiveSmallIntegerField(default=0)  # that broke
     failures = models.JSONField(default=list, blank=True)  # [{"attempt", "cause", "detail", "at"}]
+    admitted = models.PositiveIntegerField(default=0)  # the rollout's version when it was begun
+    staleness = models.PositiveIntegerField(null=True)  # the trainer's updates while it was played
     steps = models.PositiveIntegerField(default=0)  # so far
     outcome = models.CharField(max_length=16, blank=True)  # trajectory.Outcome
     reward = models.FloatField(null=True)
@@ -206,6 +236,7 @@ class Episode(models.Model):
     trajectory = models.CharField(max_length=64, blank=True)  # sha256 of its line in the blob store
     seconds = models.FloatField(default=0)
     policy_seconds = models.FloatField(default=0)
+    waited_seconds = models.FloatField(default=0)  # for a policy slot, or for the policy to be back
     # Order of finishing over all rollouts: a reader that remembers the last one misses none.
     sequence = models.BigIntegerField(null=True, unique=True)
     created_at = models.DateTimeField(auto_now_add=True)

@@ -69,6 +69,7 @@ class Migration(migrations.Migration):
                 ('state', models.CharField(choices=[('queued', 'Queued'), ('running', 'Running'), ('paused', 'Paused'), ('draining', 'Draining'), ('cancelled', 'Cancelled'), ('done', 'Done'), ('failed', 'Failed')], default='queued', max_length=16)),
                 ('config', models.JSONField(blank=True, default=dict)),
                 ('total', models.PositiveIntegerField(default=0)),
+                ('version', models.PositiveIntegerField(default=0)),
                 ('error', models.TextField(blank=True)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('started_at', models.DateTimeField(null=True)),
@@ -77,6 +78,23 @@ class Migration(migrations.Migration):
                 ('deployment', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, to='agent.deployment')),
             ],
         ),
+        migrations.CreateModel(
+            name='RolloutWorker',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.CharField(max_length=100, unique=True)),
+                ('host', models.CharField(max_length=128)),
+                ('pid', models.PositiveIntegerField()),
+                ('environments', models.PositiveIntegerField()),
+                ('slots', models.PositiveIntegerField(default=0)),
+                ('busy', models.JSONField(blank=True, default=dict)),
+                ('started_at', models.DateTimeField(auto_now_add=True)),
+                ('heartbeat_at', models.DateTimeField()),
+                ('stopped_at', models.DateTimeField(null=True)),
+            ],
+        ),
+        # Never handed out twice, whatever rows are deleted; see training.rollouts.episodes.finish.
+        migrations.RunSQL('CREATE SEQUENCE training_episode_finished', 'DROP SEQUENCE training_episode_finished'),
         migrations.CreateModel(
             name='Evaluation',
             fields=[
@@ -109,6 +127,8 @@ class Migration(migrations.Migration):
                 ('heartbeat_at', models.DateTimeField(null=True)),
                 ('attempts', models.PositiveSmallIntegerField(default=0)),
                 ('failures', models.JSONField(blank=True, default=list)),
+                ('admitted', models.PositiveIntegerField(default=0)),
+                ('staleness', models.PositiveIntegerField(null=True)),
                 ('steps', models.PositiveIntegerField(default=0)),
                 ('outcome', models.CharField(blank=True, max_length=16)),
                 ('reward', models.FloatField(null=True)),
@@ -118,6 +138,7 @@ class Migration(migrations.Migration):
                 ('trajectory', models.CharField(blank=True, max_length=64)),
                 ('seconds', models.FloatField(default=0)),
                 ('policy_seconds', models.FloatField(default=0)),
+                ('waited_seconds', models.FloatField(default=0)),
                 ('sequence', models.BigIntegerField(null=True, unique=True)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('started_at', models.DateTimeField(null=True)),
