@@ -2,37 +2,21 @@
 
 from __future__ import annotations
 
-import base64
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
-import httpx
-
 from agent.dialects import Dialect, ParseError, frame_of
+from agent.policies.endpoint import ask, with_pictures
 from agent.policy import (
     Candidate,
-    PolicyBusy,
     PolicyRefused,
     PolicyRequest,
-    PolicyUnreachable,
     distinct,
     varied,
 )
-from agent.render import Message, ObservationKind, render
+from agent.render import ObservationKind, render
 from trajectory import Sample
-
-ATTEMPTS = 4
-BACKOFF_S = 0.25
-BUSY = (429, 502, 503)
-
-
-@lru_cache(maxsize=4)
-def _client(timeout_s: float) -> httpx.Client:
-    """Return this process's client: making one takes 30 ms, which an annotator would wait for."""
-    return httpx.Client(timeout=timeout_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +60,7 @@ class OpenAIPolicy:
         )
         body: dict[str, Any] = {
             "model": self.model,
-            "messages": [self._with_pictures(message) for message in messages],
+            "messages": [with_pictures(message, self.pictures) for message in messages],
             "max_tokens": self.max_tokens,
             "temperature": self.temperature,
         }
@@ -84,49 +68,23 @@ class OpenAIPolicy:
             body["top_p"] = self.top_p
         if request.seed is not None:
             body["seed"] = request.seed
-        client = _client(self.timeout_s)
         if self.ours:
             body |= {"greedy_first": not self.sampled, "return_token_ids": True}
             if (
                 k > 1 and not self.sampled
             ):  # more than wanted: some only put the same action in other words
                 body |= {"alternatives": True, "n": 2 * k - 1}
-                return varied(self._read(self._ask(client, body), request), k)
+                return varied(self._read(self._ask(body), request), k)
         candidates: list[Candidate] = []
         for _ in range(k):
             body["n"] = k - len(candidates)
-            candidates += self._read(self._ask(client, body), request)
+            candidates += self._read(self._ask(body), request)
             if len(candidates) >= k:
                 break
         return distinct(candidates)[:k]
 
-    def _ask(self, client: httpx.Client, body: Mapping[str, Any]) -> dict[str, Any]:
-        headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
-        address = f"{self.url.rstrip('/').removesuffix('/v1')}/v1/chat/completions"
-        last = ""
-        for attempt in range(ATTEMPTS):
-            if attempt:
-                time.sleep(BACKOFF_S * 2**attempt)
-            try:
-                response = client.post(address, json=body, headers=headers)
-            except httpx.ConnectError as error:
-                last = f"{address} can't be reached: {error}"
-                continue
-            except httpx.TimeoutException as error:
-                raise PolicyUnreachable(
-                    f"{address} did not answer in {self.timeout_s:g} s"
-                ) from error
-            except httpx.HTTPError as error:
-                # The server went away in mid-answer; nothing was done yet, so asking again is safe.
-                last = f"{address} broke off: {error}"
-                continue
-            if response.status_code in BUSY:
-                last = f"{address}: {response.status_code} {_message(response)}"
-                continue
-            return _record(response, address)
-        if " 429 " in last or " 503 " in last or " 502 " in last:
-            raise PolicyBusy(last)
-        raise PolicyUnreachable(last)
+    def _ask(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        return ask(self.url, body, token=self.token, timeout_s=self.timeout_s)
 
     def _read(self, answer: dict[str, Any], request: PolicyRequest) -> list[Candidate]:
         choices = answer.get("choices")
@@ -146,39 +104,6 @@ class OpenAIPolicy:
                 Candidate(parsed.thought, parsed.action, raw, "", sample, version, more=parsed.more)
             )
         return candidates
-
-    def _with_pictures(self, message: Message) -> Message:
-        content = message["content"]
-        if isinstance(content, str):
-            return message
-        return {**message, "content": [self._part(part) for part in content]}
-
-    def _part(self, part: Message) -> Message:
-        if part["type"] != "image":
-            return part
-        data = base64.b64encode(self.pictures(part["sha256"])).decode()
-        return {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}}
-
-
-def _record(response: httpx.Response, address: str) -> dict[str, Any]:
-    if response.status_code >= 500:
-        raise PolicyUnreachable(f"{address}: {response.status_code} {_message(response)}")
-    if response.status_code >= 400:
-        raise PolicyRefused(f"{address}: {response.status_code} {_message(response)}")
-    try:
-        answer = response.json()
-    except ValueError as error:
-        raise PolicyRefused(f"{address} answered with something that is not JSON") from error
-    if not isinstance(answer, dict):
-        raise PolicyRefused(f"{address} answered with something that is not an object")
-    return answer
-
-
-def _message(response: httpx.Response) -> str:
-    try:
-        return str(response.json()["error"]["message"])
-    except (ValueError, KeyError, TypeError):
-        return response.text[:200]
 
 
 def _sample(record: object, index: int, version: str) -> Sample | None:

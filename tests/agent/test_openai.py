@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from agent.dialects import load
-from agent.policies import openai
+from agent.policies import endpoint as asking
 from agent.policies.openai import OpenAIPolicy
 from agent.policy import (
     Candidate,
@@ -55,7 +55,7 @@ class Endpoint:
 
 @pytest.fixture
 def endpoint(monkeypatch):
-    monkeypatch.setattr(openai, "BACKOFF_S", 0.001)
+    monkeypatch.setattr(asking, "BACKOFF_S", 0.001)
     endpoint = Endpoint()
     yield endpoint
     endpoint.server.shutdown()
@@ -113,7 +113,7 @@ def test_busy_for_ever_is_named(endpoint):
     endpoint.replies = [(429, {"error": {"message": "later"}})]
     with pytest.raises(PolicyBusy, match="later"):
         _policy(endpoint.url).propose(REQUEST, 1)
-    assert len(endpoint.bodies) == openai.ATTEMPTS
+    assert len(endpoint.bodies) == asking.ATTEMPTS
 
 
 def test_a_refusal_is_not_tried_again(endpoint):
