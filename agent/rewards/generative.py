@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from agent.render import ObservationKind
 from agent.rewards.chat import Chat
 from agent.rewards.protocol import Judgement, Reward
-from agent.rewards.question import outcome_question
+from agent.rewards.question import has_pictures, outcome_question
 from agent.rewards.reply import Unreadable, read
 from trajectory import Outcome, Trajectory
 
@@ -32,6 +32,8 @@ class GenerativeModel:
             return Judgement(None, "the environment broke")
         if not trajectory.steps:
             return Judgement(None, "the episode has no step")
+        if self.observation_kind == "screenshot" and not has_pictures(trajectory):
+            return Judgement(None, "no screenshot was kept of this episode")
         messages, token = outcome_question(trajectory, kind=self.observation_kind)
         said = self.chat.say(messages)
         try:

@@ -136,6 +136,12 @@ def answer_question(
     return [{"role": "system", "content": rules}, {"role": "user", "content": content}], token
 
 
+def has_pictures(trajectory: Trajectory) -> bool:
+    """Whether the last screenshots were kept: episodes for readers of elements may go without."""
+    last = trajectory.steps[-LAST_PICTURES:]
+    return all(step.observation.screenshot.strip("0") for step in last)
+
+
 def final_answer(trajectory: Trajectory) -> str:
     """Return what the agent's Finish said, empty where it said nothing or never finished."""
     last = trajectory.steps[-1].action if trajectory.steps else None
