@@ -89,13 +89,19 @@ def give_back(session: Session, *, reason: str) -> None:
 
 def _verdict(session: Session) -> tuple[float | None, str]:
     """Return the verifier's reward and what it says; None where nothing can be said."""
-    if session.outcome != Outcome.FINISHED:
+    if session.outcome not in (Outcome.FINISHED, Outcome.FAILED):
         return None, "not verified: the task was not finished"
     if not session.task.verifier:
         return None, "this task has no verifier"
+    # Only a family knows tasks that can't be done; elsewhere giving up is a reviewer's matter.
+    gave_up = session.outcome == Outcome.FAILED
+    if gave_up and session.task.verifier.get("kind") != "family":
+        return None, "not verified: the task was not finished"
     try:
         with desktops.of(session) as desktop:
-            verdict = setups.verify(desktop, session.task.verifier)
+            verdict = setups.verify(
+                desktop, session.task.verifier, answer=session.answer, gave_up=gave_up
+            )
     except SandboxError as error:
         return None, f"not verified: {error}"
     return verdict.reward, verdict.detail

@@ -169,6 +169,11 @@ if PRODUCTION:
     SECURE_HSTS_INCLUDE_SUBDOMAINS = True
     SECURE_HSTS_PRELOAD = True
 
+# --- tasks in OSWorld's JSON ----------------------------------------------------------------------
+# Folders on every machine that runs tasks: theirs, and the files that they download.
+OSWORLD_TASKS = env.text("OSWORLD_TASKS")
+OSWORLD_ASSETS = env.text("OSWORLD_ASSETS")
+
 # --- static files ---------------------------------------------------------------------------------
 STATIC_URL = "/static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"

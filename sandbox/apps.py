@@ -1,6 +1,16 @@
+from pathlib import Path
+
 from django.apps import AppConfig
+from django.conf import settings
 
 
 class SandboxConfig(AppConfig):
     name = "sandbox"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Tell the families, which know no settings, where an admin keeps tasks and their files."""
+        from sandbox.families import osworld
+
+        tasks, assets = settings.OSWORLD_TASKS, settings.OSWORLD_ASSETS
+        osworld.configure(Path(tasks) if tasks else None, Path(assets) if assets else None)

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sandbox import miniwob
+from sandbox import families, miniwob
 from sandbox.families.protocol import SetupFailed
 from sandbox.provider import ActionFailed, Desktop
 from sandbox.verdict import Verdict
@@ -24,12 +24,14 @@ _POLL_S = 0.05
 
 # kind -> its fields, each with the type it must have.
 _SETUPS: dict[str, dict[str, type]] = {
+    "family": {"task": str, "seed": int},
     "miniwob": {"page": str, "seed": int},
     "open_url": {"url": str},
     "launch": {"argv": list},
     "write_file": {"path": str, "text": str},
 }
 _VERIFIERS: dict[str, dict[str, type]] = {
+    "family": {"task": str, "seed": int},
     "miniwob": {},
     "file_equals": {"path": str, "text": str},
     "file_contains": {"path": str, "text": str},
@@ -70,8 +72,18 @@ def set_up(desktop: Desktop, setup: Sequence[Mapping[str, Any]], *, epoch: int) 
             raise SetupFailed(f"setup step {number + 1} ({step['kind']}): {error}") from error
 
 
-def verify(desktop: Desktop, verifier: Mapping[str, Any]) -> Verdict:
-    """Judge the desktop as it is now; changes nothing that a task could see."""
+def verify(
+    desktop: Desktop, verifier: Mapping[str, Any], *, answer: str = "", gave_up: bool = False
+) -> Verdict:
+    """Judge the desktop as it is now; changes nothing that a task could see.
+
+    `answer` is what was said at the end, `gave_up` whether it was that the task can't be done.
+    """
+    if verifier.get("kind") == "family":
+        family, task = families.task(verifier["task"])
+        return family.verify(desktop, task, verifier["seed"], answer=answer, gave_up=gave_up)
+    if gave_up:
+        return Verdict(0.0, "this task can be done", True)
     match verifier.get("kind"):
         case None:
             return Verdict(None, "this task has no verifier", False)
@@ -152,7 +164,13 @@ def _write_file(desktop: Desktop, step: Mapping[str, Any], epoch: int, action_id
     desktop.write_file(step["path"], step["text"].encode(), epoch=epoch)
 
 
+def _family(desktop: Desktop, step: Mapping[str, Any], epoch: int, action_id: str) -> None:
+    family, task = families.task(step["task"])
+    family.setup(desktop, task, step["seed"], epoch=epoch)
+
+
 _STEPS: dict[str, Callable[[Desktop, Mapping[str, Any], int, str], None]] = {
+    "family": _family,
     "miniwob": _miniwob,
     "open_url": _open_url,
     "launch": _launch,
@@ -220,6 +238,11 @@ def _problems(step: object, kinds: Mapping[str, Mapping[str, type]]) -> list[str
         return found
     if kind == "launch" and not (step["argv"] and all(isinstance(a, str) for a in step["argv"])):
         return ["launch.argv must be a list of texts, not empty"]
+    if kind == "family":
+        try:
+            families.task(step["task"])
+        except families.UnknownTask as error:
+            return [f"family.task: {error}"]
     if kind == "miniwob" and "page" in fields and step["page"] not in miniwob.PAGES:
         return [f"miniwob has no page {step['page']!r} that can be judged here"]
     return []

@@ -26,6 +26,7 @@ __all__ = [
 _MODULES: dict[str, str] = {
     "games": "sandbox.families.games",
     "osworld": "sandbox.families.osworld",
+    "hybrid": "sandbox.families.hybrid",
 }
 """Name of the family -> the module that has it as FAMILY; imported when it is first asked for."""
 

@@ -84,6 +84,10 @@ class OSWorld:
             provenance={"source": found.source} if found.source else {},
         )
 
+    def instruction(self, task: TaskSpec, seed: int) -> str:
+        """Return what `setup` would, without a computer."""
+        return self._found(task).instruction
+
     def setup(self, desktop: Desktop, task: TaskSpec, seed: int, *, epoch: int) -> str:
         found = self._found(task)
         steps.run(self._place(desktop, epoch), found.config)

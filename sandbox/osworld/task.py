@@ -77,13 +77,22 @@ def read(record: object, *, where: str, domain: str = "") -> OSWorldTask:
         id=id,
         instruction=instruction.strip(),
         domain=domain or str(record.get("domain") or record.get("snapshot") or ""),
-        system="windows" if _WINDOWS.search(json.dumps([config, dict(evaluator)])) else "linux",
+        system=_system(record),
         config=tuple(config),
         evaluator=evaluator,
         apps=tuple(apps),
         source=str(record.get("source") or ""),
         oracle=tuple(record.get("oracle") or ()),
     )
+
+
+def _system(record: Mapping[str, Any]) -> System:
+    """Return what the task says it runs on, else what its commands and programs look like."""
+    said = str(record.get("os_type") or record.get("os") or "").lower()
+    if said:
+        return "windows" if said.startswith("win") else "linux"
+    found = _WINDOWS.search(json.dumps([record.get("config"), record.get("evaluator")]))
+    return "windows" if found else "linux"
 
 
 def read_file(path: Path) -> Iterator[OSWorldTask | BadTask]:

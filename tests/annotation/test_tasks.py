@@ -10,9 +10,10 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 
-from annotation import demo, sessions, tasks
+from annotation import demo, families, sessions, tasks
 from annotation.errors import BadInput, NoTask
 from annotation.models import Session, Task
+from sandbox.families import UnknownTask
 
 
 @pytest.mark.django_db(transaction=True)
@@ -88,3 +89,20 @@ def test_the_demo_can_be_made_twice(db: None) -> None:
     assert Task.objects.count() == len(demo.tasks()) == 24
     assert [p.check_password(passwords[p.username]) for p in people] == [True] * 3
     assert [p.is_staff for p in people] == [False, False, True]
+
+
+def test_a_familys_desktop_tasks_are_offered_once_per_seed(db: None) -> None:
+    names = ["tandem-os-rename", "tandem-os-bluetooth"]
+    first = families.offer("osworld", seeds=[0], names=names)
+    assert [task.external_id for task in first] == [f"osworld/{name}/0" for name in names]
+    assert first[0].verifier == {"kind": "family", "task": "osworld/tandem-os-rename", "seed": 0}
+    assert "report.txt" in first[0].instruction
+    assert families.offer("osworld", seeds=[0], names=names) == []
+    assert len(families.offer("hybrid", seeds=[1, 2])) == 12
+
+
+def test_tasks_of_pages_alone_are_not_offered(db: None) -> None:
+    with pytest.raises(BadInput, match="only on its own pages"):
+        families.offer("games", seeds=[0])
+    with pytest.raises(UnknownTask, match="osworld has no task 'x'"):
+        families.offer("osworld", seeds=[0], names=["x"])

@@ -63,7 +63,7 @@ def do(booted: Desktop, epoch: int) -> Do:
     [
         ({}, "must be a list"),
         (["x"], "step 1: must be an object"),
-        ([{"kind": "magic"}], "step 1: kind 'magic' is unknown; known: miniwob"),
+        ([{"kind": "magic"}], "step 1: kind 'magic' is unknown; known: family, miniwob"),
         ([{"kind": ["x"]}], "is unknown"),
         ([{"kind": "miniwob", "page": "click-button"}], "miniwob.seed is missing"),
         ([{"kind": "miniwob", "page": "click-button", "seed": "7"}], "must be a whole number"),
