@@ -47,6 +47,7 @@ class TaskEnvironment:
     step_s: float
     control: Control
     inner: DesktopEnvironment
+    stay: Callable[[], None]
     verdict: Verdict | None = None
     _used: float = field(default=0.0)
 
@@ -58,6 +59,7 @@ class TaskEnvironment:
     def observe(self) -> Observation:
         self._used = 0.0
         with self._asked("observe"):
+            self.stay()
             return self.inner.observe()
 
     def act(self, action: Action) -> None:
@@ -167,7 +169,11 @@ def environment_of(
     config: RolloutConfig,
     control: Control,
     keep: Callable[[bytes], str],
+    stay: Callable[[], None],
 ) -> TaskEnvironment:
-    """Return the environment of one episode; `keep` stores a PNG and returns its sha256."""
+    """Return the environment of one episode; `keep` stores a PNG and returns its sha256.
+
+    `stay` is called at each step and keeps the desktop ours.
+    """
     inner = DesktopEnvironment(desktop, epoch, keep, elements=config.elements)
-    return TaskEnvironment(desktop, family, task, seed, epoch, config.step_s, control, inner)
+    return TaskEnvironment(desktop, family, task, seed, epoch, config.step_s, control, inner, stay)

@@ -100,6 +100,17 @@ def fail(rollout: Rollout, *, error: str) -> Rollout:
     return _stop(rollout, State.FAILED, error)
 
 
+def block(rollout: Rollout, *, reason: str, for_good: bool = False) -> None:
+    """Pause (or fail) a rollout that can't go on for now; does nothing where somebody was faster."""
+    try:
+        if for_good:
+            fail(rollout, error=reason)
+        else:
+            pause(rollout, reason=reason)
+    except WrongState:
+        pass
+
+
 def advance(rollout: Rollout) -> int:
     """Note that the trainer has made one more update; returns the new version.
 
