@@ -22,6 +22,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -105,8 +106,11 @@ class Game:
 @cache
 def games() -> tuple[Game, ...]:
     """Return every game, by name; raises BadManifest."""
-    found = [read(path) for path in FOLDER.glob("**/game.json")]
-    return tuple(sorted(found, key=lambda game: game.name))
+    found = sorted((read(p) for p in FOLDER.glob("**/game.json")), key=lambda game: game.name)
+    for one, two in pairwise(found):
+        if one.name == two.name:
+            raise BadManifest(f"two games are called {one.name!r}: {one.folder}, {two.folder}")
+    return tuple(found)
 
 
 def read(path: Path) -> Game:

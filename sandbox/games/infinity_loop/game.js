@@ -29,8 +29,8 @@ function begin(chance) {
   for (let y = 0; y < ROWS; y++) {
     for (let x = 0; x < COLUMNS; x++) {
       const here = y * COLUMNS + x;
-      if (x + 1 < COLUMNS && chance.next() < 0.62) { closed[here] |= 2; closed[here + 1] |= 8; }
-      if (y + 1 < ROWS && chance.next() < 0.62) { closed[here] |= 4; closed[here + COLUMNS] |= 1; }
+      if (x + 1 < COLUMNS && chance.next() < 0.68) { closed[here] |= 2; closed[here + 1] |= 8; }
+      if (y + 1 < ROWS && chance.next() < 0.68) { closed[here] |= 4; closed[here + COLUMNS] |= 1; }
     }
   }
   do {
