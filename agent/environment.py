@@ -13,18 +13,23 @@ from trajectory import Action, Observation
 
 @dataclass(slots=True)
 class DesktopEnvironment:
-    """Acts under the lease's `epoch`; `store` keeps a PNG and returns its sha256."""
+    """Acts under the lease's `epoch`; `store` keeps a PNG and returns its sha256.
+
+    `settle` waits until the screen is still; a page that is stepped frame by frame needs no waiting.
+    """
 
     desktop: Desktop
     epoch: int
     store: Callable[[bytes], str]
     elements: bool = True
+    settle: bool = True
     output: str = ""
 
     def observe(self) -> Observation:
-        """Wait until the screen is still and return it; raises EnvironmentFailure."""
+        """Return what is on the screen, once it is still; raises EnvironmentFailure."""
         try:
-            self.desktop.settle()
+            if self.settle:
+                self.desktop.settle()
             frame = self.desktop.observe(elements=self.elements)
         except SandboxError as error:
             raise EnvironmentFailure(f"the desktop could not be observed: {error}") from error

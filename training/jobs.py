@@ -22,6 +22,16 @@ def find_lost_runs() -> None:
     find_lost()
 
 
+@shared_task(ignore_result=True, expires=60)
+def reap_episodes() -> None:
+    """Beat, each 10 s: take back what dead rollout workers held, and end what nobody ended."""
+    from training.rollouts import episodes, rollouts, workers
+
+    episodes.reap()
+    rollouts.settle_all()
+    workers.forget()
+
+
 @worker_shutting_down.connect
 def _let_go(**_: object) -> None:
     """Checkpoint the trainers of this worker and put their runs back into the queue.

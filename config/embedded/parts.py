@@ -166,6 +166,10 @@ def _processes(made: Plan, state: State, child: dict[str, str], port: dict[str, 
         "sandbox", "manage.py", "sandbox_host", "--stop-desktops-on-exit",
         ready=lambda log: "sandbox host" in log, needs=base,
     )  # fmt: skip
+    add(
+        "rollouts", "manage.py", "rollout_worker",
+        ready=lambda log: "rollout worker" in log, needs=base,
+    )  # fmt: skip
     for queue, threads in (("default", 2), ("agent", 4), ("training", 1)):
         add(
             f"worker-{queue}", "-m", "celery", "-A", "config", "worker", "-n", f"{queue}@%h",

@@ -175,5 +175,7 @@ def environment_of(
 
     `stay` is called at each step and keeps the desktop ours.
     """
-    inner = DesktopEnvironment(desktop, epoch, keep, elements=config.elements)
+    inner = DesktopEnvironment(
+        desktop, epoch, keep, elements=config.elements, settle=task.surface == "desktop"
+    )
     return TaskEnvironment(desktop, family, task, seed, epoch, config.step_s, control, inner, stay)

@@ -34,7 +34,7 @@ from training.rollouts.slots import Control, Meter, Slots, SlottedPolicy, Stoppe
 from training.rollouts.workers import Report
 
 TICK_S = 0.1
-BEAT_S = 2.0
+BEAT_S = 1.0
 LOOK_S = 0.5
 STUCK_S = 60.0  # beyond what a step may take, before its thread is given up
 LEAVE_S = 15.0  # for the threads when the worker goes
