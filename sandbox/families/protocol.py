@@ -61,6 +61,8 @@ class TaskSpec:
     """Whether the page moves by itself: then it runs on the fake clock."""
     at_end: bool = False
     """Whether it is judged only once, after the last step: judging changes the computer, or is dear."""
+    origins: tuple[str, ...] = ("file:///",)
+    """Address prefixes that a page of the task may load; nothing else is reachable."""
     tags: tuple[str, ...] = ()
     provenance: Mapping[str, str] = field(default_factory=dict)
 
