@@ -62,15 +62,14 @@ def run(
     history: list[Step] = []
     for index in range(max_steps):
         observation = environment.observe()
-        recalled = memory.recall(history)
         request = PolicyRequest(
             instruction,
-            recalled.steps,
+            tuple(history),
             observation,
-            summary=recalled.summary,
             seed=None if seed is None else seed + index,
         )
-        candidate = _decide(policy, request)
+        recalled = memory.recall(request)
+        candidate = _decide(policy, recalled.request)
         assert candidate.action is not None
         error, ended = "", False
         if not is_terminal(candidate.action):
@@ -89,6 +88,7 @@ def run(
             model_version=candidate.version,
             error=error,
             sample=candidate.sample,
+            recall=recalled.record(candidate),
         )
         history.append(step)
         yield step

@@ -32,8 +32,9 @@ class PolicyMisconfigured(PolicyError):
 class PolicyRequest:
     """One decision to take: the task, the steps so far (oldest first), and what is seen now.
 
-    `hint` is what the person beside the agent says about this step; `summary` stands for steps that
-    a memory has dropped from `history`.
+    `hint` is what the person beside the agent says about this step; `summary` stands for the
+    `dropped` steps that a memory has taken from the beginning of `history`. `pictures` is how many
+    screenshots the prompt shows, the current one included; None: as many as the policy is used to.
     """
 
     instruction: str
@@ -42,6 +43,17 @@ class PolicyRequest:
     hint: str = ""
     summary: str = ""
     seed: int | None = None
+    dropped: int = 0
+    pictures: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How long a request's prompt is; `exact` is False for an estimate, made to be too high."""
+
+    tokens: int
+    pictures: int
+    exact: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +61,8 @@ class Candidate:
     """One possible step. `action` is None where the reply `raw` can't be read; `error` says why.
 
     `more` are actions that the same reply wants afterwards. `version` is the model that answered;
-    `sample` is what it sampled, where the endpoint tells.
+    `sample` is what it sampled, where the endpoint tells. `pictures` and `prompt_tokens` are what
+    its prompt had, 0 where that is unknown.
     """
 
     thought: str
@@ -59,6 +72,8 @@ class Candidate:
     sample: Sample | None = None
     version: str = ""
     more: tuple[Action, ...] = ()
+    pictures: int = 0
+    prompt_tokens: int = 0
 
 
 class Policy(Protocol):

@@ -6,11 +6,12 @@ the bytes; the policy that talks HTTP turns it into a data URL, a trainer opens 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, TypeAlias
 
 from agent.dialects import Dialect, Frame, LossyConversion, frame_of
 from agent.dialects.frame import shown
+from agent.policy import PolicyRequest
 from agent.words import describe, element_line, short
 from trajectory import Action, Observation, Step
 
@@ -43,6 +44,37 @@ Action: ...
 {instruction}"""
 
 
+def render_request(
+    request: PolicyRequest,
+    *,
+    dialect: Dialect,
+    observation_kind: ObservationKind,
+    history_n: int = 5,
+) -> list[Message]:
+    """Return the messages of a request; its own `pictures` goes before `history_n`."""
+    return render(
+        request.instruction,
+        request.history,
+        request.observation,
+        dialect=dialect,
+        observation_kind=observation_kind,
+        history_n=history_n if request.pictures is None else request.pictures,
+        summary=request.summary,
+        hint=request.hint,
+    )
+
+
+def pictures_of(messages: Iterable[Message]) -> list[str]:
+    """Return the sha256 of every picture in the messages, in order."""
+    return [
+        part["sha256"]
+        for message in messages
+        if isinstance(message["content"], list)
+        for part in message["content"]
+        if part["type"] == "image"
+    ]
+
+
 def render(
     instruction: str,
     history: Sequence[Step],
@@ -58,7 +90,7 @@ def render(
     """Return the messages that ask a policy for the next step.
 
     `history` are the steps so far, oldest first. "elements": one short text that lists the last
-    MAX_DONE actions in words and at most 60 elements with names of at most 60 characters (see
+    MAX_DONE actions in words (a memory of MAX_DONE steps leaves none unsaid) and at most 60 elements with names of at most 60 characters (see
     `agent.dialects.frame.shown`, `agent.words`); no picture. "screenshot": at most `history_n`
     pictures including the current one; older steps stay as the assistant's text. `summary` stands
     for steps that a memory has dropped, `hint` is what the person beside the agent says. Raises ValueError if elements are wanted and the
@@ -120,7 +152,7 @@ def _elements(
     if hint:
         lines.append(f"Hint: {short(hint, MAX_OUTPUT)}")
     if summary:
-        lines.append(f"Earlier: {short(summary, MAX_OUTPUT)}")
+        lines.append(f"Earlier: {' '.join(summary.split())}")
     if history:
         lines.append("Done:")
         for number, step in enumerate(history[-MAX_DONE:], start=1):

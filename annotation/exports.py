@@ -20,7 +20,9 @@ from typing import Any, TextIO
 
 from agent import dialects
 from agent.dialects import Dialect, LossyConversion, frame_of
-from agent.render import Message, ObservationKind, render, target_text
+from agent.memory import again
+from agent.policy import PolicyRequest
+from agent.render import Message, ObservationKind, render_request, target_text
 from annotation import pictures
 from annotation.models import Session
 from annotation.reviews import NoTrajectory, trajectory_of
@@ -104,7 +106,7 @@ def _step_row(
         return None
     try:
         target = _target(step, format)
-        prompt = _prompt(trajectory, index, format, format.history_n)
+        prompt = _prompt(again(trajectory.instruction, trajectory.steps, index), format)
     except (LossyConversion, ValueError) as error:
         done.left_out.append(f"{where}: {error}")
         return None
@@ -116,11 +118,15 @@ def _whole(trajectory: Trajectory, format: Format) -> tuple[list[Message], list[
     if format.observation == "elements":
         return [], []  # an element prompt states the history anew at every step
     last = len(trajectory.steps) - 1
-    messages = _prompt(trajectory, last, format, len(trajectory.steps))
+    steps = trajectory.steps
+    whole = PolicyRequest(
+        trajectory.instruction, steps[:last], steps[last].observation, pictures=len(steps)
+    )
+    messages = _prompt(whole, format)
     losses: list[bool] = []
-    steps = iter(trajectory.steps)
+    acted = iter(steps)
     for message in messages:
-        trainable = message["role"] == "assistant" and _learnable(next(steps), format)
+        trainable = message["role"] == "assistant" and _learnable(next(acted), format)
         losses.append(trainable)
     try:
         target = _target(trajectory.steps[last], format)
@@ -137,15 +143,13 @@ def _learnable(step: Step, format: Format) -> bool:
     return step.trainable
 
 
-def _prompt(trajectory: Trajectory, index: int, format: Format, history_n: int) -> list[Message]:
+def _prompt(request: PolicyRequest, format: Format) -> list[Message]:
     return _merged(
-        render(
-            trajectory.instruction,
-            trajectory.steps[:index],
-            trajectory.steps[index].observation,
+        render_request(
+            request,
             dialect=format.dialect,
             observation_kind=format.observation,
-            history_n=history_n,
+            history_n=format.history_n,
         )
     )
 

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 import trajectory
 from agent import deployments
+from agent.memory import Memory
 from agent.policy import Candidate, PolicyError, PolicyRequest
 from annotation import background, desktops, fencing, hints, pictures, recovery, screens, values
 from annotation.models import DecisionPoint, Proposal, Session, Step
@@ -147,7 +148,7 @@ def _answer(
     try:
         deployment = session.deployment or deployments.partner()
         policy = deployments.policy(deployment, pictures=pictures.read)
-        candidates = policy.propose(request, deployment.candidates)
+        candidates = policy.propose(Memory().recall(request).request, deployment.candidates)
     except PolicyError as error:
         return [], str(error)
     except ValueError as error:  # the observation can't be rendered for this policy

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from agent import dialects, render
 from agent.dialects import Coordinates, LossyConversion, frame_of
+from agent.memory import again
 from trajectory import Trajectory
 
 if TYPE_CHECKING:  # rows are also made where there is no Django: training.box
@@ -70,8 +71,9 @@ class LeftOut:
 
 
 def rows(trajectories: Iterable[Trajectory], form: PromptFormat) -> Iterator[Row | LeftOut]:
-    """Yield one row per step that may be trained on, with all earlier steps as its context.
+    """Yield one row per step that may be trained on, with the context that its policy was shown.
 
+    Where the step has no record of that: with what a default Memory recalls of all earlier steps.
     A step that is not trainable stays in the context of later ones. One that the dialect can't
     express, or that lacks what the policy reads, is named with its reason.
     """
@@ -86,10 +88,8 @@ def rows(trajectories: Iterable[Trajectory], form: PromptFormat) -> Iterator[Row
                 target = render.target_text(
                     step.thought, step.action, frame_of(step.observation), dialect
                 )
-                messages = render.render(
-                    trajectory.instruction,
-                    trajectory.steps[:at],
-                    step.observation,
+                messages = render.render_request(
+                    again(trajectory.instruction, trajectory.steps, at),
                     dialect=dialect,
                     observation_kind=form.observation,
                     history_n=form.history_n,
@@ -97,15 +97,4 @@ def rows(trajectories: Iterable[Trajectory], form: PromptFormat) -> Iterator[Row
             except (LossyConversion, ValueError) as error:
                 yield LeftOut(name, str(error))
                 continue
-            yield Row(name, messages, target, images_of(messages))
-
-
-def images_of(messages: Iterable[render.Message]) -> list[str]:
-    """Return the sha256 of every picture in the messages, in order."""
-    return [
-        part["sha256"]
-        for message in messages
-        if isinstance(message["content"], list)
-        for part in message["content"]
-        if part["type"] == "image"
-    ]
+            yield Row(name, messages, target, render.pictures_of(messages))

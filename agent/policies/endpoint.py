@@ -18,14 +18,25 @@ BACKOFF_S = 0.25
 BUSY = (429, 502, 503)
 
 
-def ask(url: str, body: Mapping[str, Any], *, token: str = "", timeout_s: float) -> dict[str, Any]:
-    """Post `body` to `url`/v1/chat/completions and return the answer.
+class NoSuchPath(PolicyRefused):
+    """The endpoint does not have what was asked for."""
 
-    Raises PolicyUnreachable, PolicyBusy (after ATTEMPTS), PolicyRefused.
+
+def ask(url: str, body: Mapping[str, Any], *, token: str = "", timeout_s: float) -> dict[str, Any]:
+    """Post `body` to `url`/v1/chat/completions and return the answer; raises what `post` raises."""
+    return post(url, "/v1/chat/completions", body, token=token, timeout_s=timeout_s)
+
+
+def post(
+    url: str, path: str, body: Mapping[str, Any], *, token: str = "", timeout_s: float
+) -> dict[str, Any]:
+    """Post `body` to `path` of an endpoint (`url`, with or without /v1) and return the answer.
+
+    Raises PolicyUnreachable, PolicyBusy (after ATTEMPTS), PolicyRefused, NoSuchPath.
     """
     client = _client(timeout_s)
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    address = f"{url.rstrip('/').removesuffix('/v1')}/v1/chat/completions"
+    address = f"{url.rstrip('/').removesuffix('/v1')}{path}"
     last = ""
     for attempt in range(ATTEMPTS):
         if attempt:
@@ -74,6 +85,8 @@ def _part(part: Message, pictures: Callable[[str], bytes]) -> Message:
 def _record(response: httpx.Response, address: str) -> dict[str, Any]:
     if response.status_code >= 500:
         raise PolicyUnreachable(f"{address}: {response.status_code} {_message(response)}")
+    if response.status_code in (404, 405):
+        raise NoSuchPath(f"{address}: {response.status_code} {_message(response)}")
     if response.status_code >= 400:
         raise PolicyRefused(f"{address}: {response.status_code} {_message(response)}")
     try:

@@ -26,7 +26,7 @@ class ScriptedPolicy:
 
     def propose(self, request: PolicyRequest, k: int) -> list[Candidate]:
         """Return the entry for the step after `request.history`."""
-        at = len(request.history)
+        at = request.dropped + len(request.history)
         if at >= len(self.script):
             return [Candidate("The script is over.", Finish(), "", version=VERSION)]
         entry = self.script[at]
@@ -47,6 +47,6 @@ class ScriptedPolicy:
             action = action_from_dict(record.get("action"))
         except FormatError as error:
             raise PolicyMisconfigured(
-                f"the script's step {len(request.history)}: {error}"
+                f"the script's step {request.dropped + len(request.history)}: {error}"
             ) from error
         return Candidate(str(record.get("thought", "")), action, "", version=VERSION)

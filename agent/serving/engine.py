@@ -70,6 +70,12 @@ class Engine:
         """How many requests are being answered or wait."""
         return self._waiting
 
+    def served(self) -> Served:
+        """Return what answers now; raises NotReady."""
+        if self.current is None:
+            raise NotReady(self.error or "the model is still being loaded")
+        return self.current
+
     def submit(
         self,
         messages: Sequence[Mapping[str, Any]],
@@ -79,8 +85,7 @@ class Engine:
         stop: Sequence[str] = (),
     ) -> Future[Answer]:
         """Queue a request; the future raises PromptError. Raises Busy and NotReady at once."""
-        if self.current is None:
-            raise NotReady(self.error or "the model is still being loaded")
+        self.served()
         with self._guard:
             if self._waiting >= self._max_waiting:
                 raise Busy(f"{self._waiting} requests wait already")

@@ -83,6 +83,41 @@ class Processor:
         `picture` opens an image part ({"type": "image", "sha256"} or {"type": "image_url"}).
         Raises PromptError.
         """
+        text, parts = self._text(messages, picture)
+        if not parts or self._pictures is None or picture is None:
+            return Encoded(self._ids(text))
+        batch = self._pictures(images=[picture(part) for part in parts], return_tensors="pt")
+        merge = self._pictures.merge_size**2
+        ids = self._ids(_filled(text, [int(g.prod()) // merge for g in batch["image_grid_thw"]]))
+        pad = self.tokenizer.token_to_id(IMAGE)
+        extra = {
+            "pixel_values": batch["pixel_values"],
+            "image_grid_thw": batch["image_grid_thw"],
+            "mm_token_type_ids": torch.tensor([[int(token == pad) for token in ids]]),
+        }
+        return Encoded(ids, extra)
+
+    def count(
+        self, messages: Sequence[Mapping[str, Any]], picture: Picture | None = None
+    ) -> list[int]:
+        """Return the tokens of `prompt` without cutting the pictures into patches.
+
+        `picture` need only open the file: its size says how many tokens it has. Raises PromptError.
+        """
+        text, parts = self._text(messages, picture)
+        if not parts or self._pictures is None or picture is None:
+            return self._ids(text)
+        merge = self._pictures.merge_size**2
+        counts = []
+        for part in parts:
+            width, height = picture(part).size
+            counts.append(self._pictures.get_number_of_image_patches(height, width) // merge)
+        return self._ids(_filled(text, counts))
+
+    def _text(
+        self, messages: Sequence[Mapping[str, Any]], picture: Picture | None
+    ) -> tuple[str, list[Any]]:
+        """Return the templated text with one IMAGE per picture, and the image parts."""
         plain, parts = _plain(messages)
         if parts and (self._pictures is None or picture is None):
             raise PromptError("this model does not read pictures")
@@ -94,25 +129,7 @@ class Processor:
             )
         except jinja2.TemplateError as error:
             raise PromptError(f"the chat template refuses the messages: {error}") from error
-        if not parts or self._pictures is None or picture is None:
-            return Encoded(self._ids(text))
-        batch = self._pictures(images=[picture(part) for part in parts], return_tensors="pt")
-        merge = self._pictures.merge_size**2
-        counts = [int(grid.prod()) // merge for grid in batch["image_grid_thw"]]
-        pieces = text.split(IMAGE)
-        if len(pieces) != len(counts) + 1:
-            raise PromptError(f"{len(counts)} pictures, {len(pieces) - 1} places in the prompt")
-        text = pieces[0] + "".join(
-            IMAGE * count + piece for count, piece in zip(counts, pieces[1:], strict=True)
-        )
-        ids = self._ids(text)
-        pad = self.tokenizer.token_to_id(IMAGE)
-        extra = {
-            "pixel_values": batch["pixel_values"],
-            "image_grid_thw": batch["image_grid_thw"],
-            "mm_token_type_ids": torch.tensor([[int(token == pad) for token in ids]]),
-        }
-        return Encoded(ids, extra)
+        return text, parts
 
     def target_ids(self, text: str) -> list[int]:
         """Return the tokens of an assistant's answer, with the token that ends it."""
@@ -141,6 +158,16 @@ class Processor:
         if not ids:
             raise CheckpointError(f"{folder} names no end token")
         return ids
+
+
+def _filled(text: str, counts: Sequence[int]) -> str:
+    """Return the text with each picture's one IMAGE repeated as often as it has tokens."""
+    pieces = text.split(IMAGE)
+    if len(pieces) != len(counts) + 1:
+        raise PromptError(f"{len(counts)} pictures, {len(pieces) - 1} places in the prompt")
+    return pieces[0] + "".join(
+        IMAGE * count + piece for count, piece in zip(counts, pieces[1:], strict=True)
+    )
 
 
 def _plain(messages: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], list[Any]]:

@@ -2,7 +2,8 @@
 
 `POST /v1/chat/completions` takes messages, n, max_tokens, temperature, top_p, seed, stop, logprobs
 and, of our own, return_token_ids, greedy_first and alternatives (see `agent.serving.generate`). Pictures
-come as data URLs only. `POST /v1/load` replaces the model. Every answer's `model` is the version that gave it.
+come as data URLs only. `POST /tokenize` takes messages and returns {"count", "max_model_len", "tokens"}
+as vLLM does, pictures counted in full. `POST /v1/load` replaces the model. Every answer's `model` is the version that gave it.
 """
 
 from __future__ import annotations
@@ -46,11 +47,17 @@ def create_app(engine: Engine, token: str = "") -> Starlette:
     async def completions(request: Request) -> JSONResponse:
         body = await _body(request, token)
         sampling, stop = _sampling(body), _stop(body)
-        messages = body.get("messages")
-        if not isinstance(messages, list) or not messages:
-            raise BadRequest("messages must be a list", "messages")
+        messages = _messages(body)
         future = engine.submit(messages, sampling, picture=_picture, stop=stop)
         return JSONResponse(_completion(await asyncio.wrap_future(future), body))
+
+    async def tokenize(request: Request) -> JSONResponse:
+        body = await _body(request, token)
+        served = engine.served()
+        messages = _messages(body)
+        ids = await asyncio.to_thread(served.processor.count, messages, _picture_file)
+        limit = served.decoder.limit
+        return JSONResponse({"count": len(ids), "max_model_len": limit, "tokens": ids})
 
     async def load(request: Request) -> JSONResponse:
         body = await _body(request, token)
@@ -75,6 +82,7 @@ def create_app(engine: Engine, token: str = "") -> Starlette:
     return Starlette(
         routes=[
             Route("/v1/chat/completions", completions, methods=["POST"]),
+            Route("/tokenize", tokenize, methods=["POST"]),
             Route("/v1/load", load, methods=["POST"]),
             Route("/v1/models", models),
             Route("/health", health),
@@ -89,6 +97,13 @@ def create_app(engine: Engine, token: str = "") -> Starlette:
             Exception: _error(500, "server_error"),
         },
     )
+
+
+def _messages(body: Mapping[str, Any]) -> list[Any]:
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not messages:
+        raise BadRequest("messages must be a list", "messages")
+    return messages
 
 
 def _health(engine: Engine) -> dict[str, Any]:
@@ -194,13 +209,22 @@ def _stop(body: Mapping[str, Any]) -> list[str]:
 
 
 def _picture(part: Mapping[str, Any]) -> Image.Image:
+    picture = _picture_file(part)
+    try:
+        return picture.convert("RGB")
+    except (OSError, Image.DecompressionBombError) as error:
+        raise PromptError(f"a picture can't be read: {error}") from error
+
+
+def _picture_file(part: Mapping[str, Any]) -> Image.Image:
+    """Return a picture whose pixels are not read yet: enough for its size."""
     url = part.get("image_url")
     url = url.get("url") if isinstance(url, Mapping) else url
     if not isinstance(url, str) or not url.startswith("data:image/") or ";base64," not in url:
         raise PromptError("a picture must be a data:image/...;base64 URL")
     try:
         data = base64.b64decode(url.split(",", 1)[1], validate=True)
-        return Image.open(io.BytesIO(data)).convert("RGB")
+        return Image.open(io.BytesIO(data))
     except (binascii.Error, OSError, Image.DecompressionBombError) as error:
         raise PromptError(f"a picture can't be read: {error}") from error
 

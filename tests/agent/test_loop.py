@@ -7,7 +7,18 @@ from agent.loop import ActionRefused, Ended, EnvironmentFailure, UnreadablePolic
 from agent.memory import Memory
 from agent.policies.scripted import ScriptedPolicy
 from agent.policy import Candidate, PolicyError
-from trajectory import Click, Element, Fail, Finish, Observation, Outcome, Type, Wait
+from trajectory import (
+    Click,
+    Element,
+    Fail,
+    Finish,
+    Observation,
+    Outcome,
+    Recall,
+    Summary,
+    Type,
+    Wait,
+)
 
 SEEN = Observation("a" * 64, 100, 100, (Element("button", "ok", (0, 0, 50, 50)),))
 
@@ -94,12 +105,24 @@ def test_old_steps_become_a_summary():
 
         def propose(self, request, k):
             self.requests.append(request)
-            return [Candidate("", Click(1, 1), "")]
+            return [Candidate("", Click(1, 1), "", pictures=1, prompt_tokens=7)]
 
     policy = Watching()
-    _drive("x", Paper(), policy, max_steps=4, memory=Memory(steps=2))
+    memory = Memory(steps=2, together=1)
+    steps, _ = _drive("x", Paper(), policy, max_steps=4, memory=memory)
     assert [len(request.history) for request in policy.requests] == [0, 1, 2, 2]
-    assert policy.requests[-1].summary == 'click button "ok"'
+    assert policy.requests[-1].summary == 'Step 1: click button "ok"'
+    assert [step.recall.since for step in steps] == [0, 0, 0, 1]
+    assert steps[-1].recall == Recall(
+        1, 1, 'Step 1: click button "ok"', (Summary(0, 0, 'click button "ok"', "words"),), 7
+    )
+
+
+def test_a_script_goes_on_when_a_memory_forgets():
+    policy = _policy(*[Click(n, 1) for n in range(5)])
+    steps, outcome = _drive("x", Paper(), policy, max_steps=9, memory=Memory(steps=1, together=1))
+    assert [step.action for step in steps] == [*[Click(n, 1) for n in range(5)], Finish()]
+    assert outcome is Outcome.FINISHED
 
 
 def test_a_task_that_is_over_ends_the_episode_with_its_last_step():

@@ -11,7 +11,7 @@ from training import box, demonstrations
 from training.demonstrations import demonstrate, reworded
 from training.episodes import Game, play
 from training.rows import LeftOut, PromptFormat, rows
-from trajectory import Actor, Finish, Outcome, Trajectory, Type, Wait, load_lines
+from trajectory import FORMAT_VERSION, Actor, Finish, Outcome, Trajectory, Type, Wait, load_lines
 
 FORM = PromptFormat("element", "elements")
 pytestmark = pytest.mark.timeout(180)
@@ -98,7 +98,7 @@ def test_the_command_writes_canonical_lines_and_pictures_if_asked(tmp_path, caps
     ]  # fmt: skip
     sha = found[0].steps[0].observation.screenshot
     assert (blobs / "blobs" / sha[:2] / sha).read_bytes().startswith(b"\x89PNG")
-    assert json.loads(out.read_text().splitlines()[0])["format"] == 2
+    assert json.loads(out.read_text().splitlines()[0])["format"] == FORMAT_VERSION
 
 
 def test_an_unknown_page_is_refused(tmp_path, capsys):
