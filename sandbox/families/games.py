@@ -56,6 +56,7 @@ class Games:
                 target = f"{game.url}?seed={seed}"
                 desktop.perform(Navigate(target), epoch=epoch, action_id=uuid.uuid4().hex)
                 _wait_until_ready(desktop, game)
+                desktop.observe()  # Chromium drops what is typed into a page that never painted
             if clock is not None:
                 clock.pause()
             started = desktop.evaluate(f"tandemGame.start({int(seed)})")

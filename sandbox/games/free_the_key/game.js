@@ -31,12 +31,12 @@ const freed = (all) => all[0].x + all[0].length === SIDE;
 const moved = (all, index, by) => all.map((block, n) => n !== index ? block
   : block.across ? { ...block, x: block.x + by } : { ...block, y: block.y + by });
 
-// The fewest moves that free the key, or -1; gives up beyond 4000 positions.
+// The fewest moves that free the key, or -1; gives up beyond 1200 positions.
 function distance(start) {
   const code = (all) => all.map((b) => (b.across ? b.x : b.y)).join("");
   const seen = new Set([code(start)]);
   let front = [start];
-  for (let depth = 0; front.length && seen.size < 4000; depth++) {
+  for (let depth = 0; front.length && seen.size < 1200; depth++) {
     const next = [];
     for (const all of front) {
       if (freed(all)) return depth;
