@@ -12,7 +12,14 @@ from django.db import transaction
 
 from agent import policies
 from agent.models import Deployment
-from agent.policy import Policy, PolicyError, PolicyRefused, PolicyUnreachable
+from agent.policy import (
+    Policy,
+    PolicyError,
+    PolicyMisconfigured,
+    PolicyRefused,
+    PolicyUnreachable,
+)
+from agent.rewards import OpenAIChat
 
 log = logging.getLogger(__name__)
 
@@ -68,6 +75,21 @@ def policy(deployment: Deployment, *, pictures: Callable[[str], bytes]) -> Polic
     """
     return policies.load(
         deployment, pictures=pictures, server=settings.POLICY_URL, token=_token(deployment)
+    )
+
+
+def chat(deployment: Deployment, *, pictures: Callable[[str], bytes]) -> OpenAIChat:
+    """Return the model behind a deployment as one that answers in words, such as a judge.
+
+    Raises PolicyMisconfigured for a scripted one.
+    """
+    if deployment.kind == Deployment.Kind.SCRIPTED:
+        raise PolicyMisconfigured(f"{deployment.name} is scripted: it answers no question")
+    return OpenAIChat(
+        url=_address(deployment),
+        model=deployment.model or "tandem",
+        pictures=pictures,
+        token=_token(deployment),
     )
 
 

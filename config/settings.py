@@ -124,6 +124,8 @@ CELERY_BEAT_SCHEDULE: dict[str, Any] = {
         "sandbox.jobs.reap_leases": 5.0,
         "sandbox.jobs.prune_tickets": 600.0,
         "training.jobs.find_lost_runs": 15.0,
+        "training.jobs.find_lost_calibrations": 60.0,
+        "training.jobs.settle_evaluations": 30.0,
         "training.jobs.reap_episodes": 10.0,
     }.items()
 }

@@ -32,6 +32,30 @@ def reap_episodes() -> None:
     workers.forget()
 
 
+@shared_task(ignore_result=True, expires=60)
+def settle_evaluations() -> None:
+    """Beat, each 30 s: keep the results of evaluations whose rollout has ended."""
+    from training.evaluations import evaluations
+
+    evaluations.settle_all()
+
+
+@shared_task(queue="agent", acks_late=True, ignore_result=True)
+def calibrate(calibration_id: int) -> None:
+    """Have a reward model judge its labelled set; does nothing where another job does."""
+    from training.rewards import calibrations
+
+    calibrations.run(calibration_id)
+
+
+@shared_task(ignore_result=True, expires=60)
+def find_lost_calibrations() -> None:
+    """Beat, each 60 s: queue again what no job works on."""
+    from training.rewards import calibrations
+
+    calibrations.find_lost()
+
+
 @worker_shutting_down.connect
 def _let_go(**_: object) -> None:
     """Checkpoint the trainers of this worker and put their runs back into the queue.

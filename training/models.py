@@ -334,7 +334,9 @@ class Calibration(models.Model):
     state = models.CharField(max_length=16, choices=State, default=State.QUEUED)
     claim = models.PositiveIntegerField(default=0)
     heartbeat_at = models.DateTimeField(null=True)
-    version = models.CharField(max_length=100, blank=True)  # of the model that judged
+    # Of everything that the judgements depend on: training.rewards.reward_models.fingerprint.
+    fingerprint = models.CharField(max_length=64)
+    version = models.CharField(max_length=300, blank=True)  # of the models that judged
     labelled_sha256 = models.CharField(max_length=64, blank=True)  # of the labelled set's lines
     total = models.PositiveIntegerField(default=0)
     true_positive = models.PositiveIntegerField(default=0)
