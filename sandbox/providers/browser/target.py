@@ -43,6 +43,7 @@ class Target:
         self.spec = spec
         self.lost = ""
         self.notes: list[str] = []
+        self.damaged = True  # something has changed on the page since this was last set to False
         self._connection, self._frames, self._scripts, self._stuck = (
             connection, frames, tuple(scripts), stuck,
         )  # fmt: skip
@@ -91,14 +92,16 @@ class Target:
             self.frame(picture=False)
         return self._result(reply, deadline)
 
-    def frame(self, *, picture: bool) -> bytes:
+    def frame(self, *, picture: bool, jpeg: int = 0) -> bytes:
         """Run one frame and return its picture as PNG; b"" if none was asked for.
+
+        With `jpeg`, a quality from 1 to 100, the picture is a JPEG.
 
         Raises DesktopLost.
         """
         deadline = time.monotonic() + ANSWER_S
         while True:
-            answer = self._frame(picture)
+            answer = self._frame(picture, jpeg)
             data = answer.get("screenshotData")
             if data or not picture:
                 return base64.b64decode(data or "")
@@ -230,9 +233,11 @@ class Target:
                 raise DesktopLost(self.lost) from error
             raise ActionFailed(str(error)) from error
 
-    def _frame(self, picture: bool) -> dict[str, Any]:
+    def _frame(self, picture: bool, jpeg: int = 0) -> dict[str, Any]:
         params: dict[str, object] = {"interval": _FRAME_MS}
-        if picture:
+        if picture and jpeg:
+            params["screenshot"] = {"format": "jpeg", "quality": jpeg, "optimizeForSpeed": True}
+        elif picture:
             params["screenshot"] = {"format": "png", "optimizeForSpeed": True}
         if not self._frames.acquire(timeout=3 * ANSWER_S):
             raise self.give_up("its turn for a frame")
@@ -247,9 +252,11 @@ class Target:
         finally:
             self._frames.release()
         try:
-            return self._result(reply, 0)
+            answer = self._result(reply, 0)
         except ActionFailed:
             return {}
+        self.damaged |= bool(answer.get("hasDamage"))
+        return answer
 
     def _event(self, method: str, params: dict[str, Any]) -> None:
         handler = _HANDLERS.get(method)
