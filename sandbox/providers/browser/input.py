@@ -48,7 +48,7 @@ class Hands:
 
     width: int
     height: int
-    pointer: Point = (0, 0)
+    pointer: Point = (-1, -1)  # not on the page yet
     buttons: list[Button] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
 
@@ -124,7 +124,8 @@ class Hands:
     ) -> list[Command]:
         fresh = [name for name in map(canonical_key, modifiers) if name not in self.keys]
         sent = [self._key(name, down=True) for name in fresh]
-        sent.append(self._moved(point))
+        if point != self.pointer:
+            sent.append(self._moved(point))
         for n in range(1, count + 1):
             sent += [self._press(button, n), self._release(button, n)]
         return sent + [self._key(name, down=False) for name in reversed(fresh)]

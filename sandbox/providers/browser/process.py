@@ -86,7 +86,7 @@ class Process:
 
     def memory(self) -> int:
         """Return the proportional set size of the browser and all its children, in bytes."""
-        return sum(_pss(pid) for pid in tree(self.pid))
+        return sum(pss(pid) for pid in tree(self.pid))
 
     def close(self, reason: str) -> None:
         """End the browser and remove its profile; fine if it has ended already."""
@@ -193,7 +193,8 @@ def tree(pid: int) -> list[int]:
     return found
 
 
-def _pss(pid: int) -> int:
+def pss(pid: int) -> int:
+    """Return a process's proportional set size in bytes; 0 if it is gone or may not be read."""
     with suppress(OSError, ValueError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):
