@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from trajectory import Action, Click, Element, Finish, Hotkey, Type
+from sandbox.families.protocol import NoWay as NoWay
+from trajectory import Action, Click, Element, Finish, Hotkey, Step, Type
 
 FOLDER = "/opt/miniwob"
 """Where a sandbox has the package's `html` folder's parent."""
@@ -140,8 +141,17 @@ Past: TypeAlias = Sequence[tuple[str, Action, Element | None]]
 """What was done so far: thought, action, and the element that it hit."""
 
 
-class NoWay(Exception):
-    """The oracle does not know how to go on from here; the message says at what."""
+def past(steps: Sequence[Step]) -> list[tuple[str, Action, Element | None]]:
+    """Return steps as the oracle wants them: with the element that each one hit."""
+    found = []
+    for step in steps:
+        hit = None
+        if isinstance(step.action, Click):
+            place = (step.action.x, step.action.y)
+            elements = step.observation.elements or ()
+            hit = next((e for e in elements if e.centre == place), None)
+        found.append((step.thought, step.action, hit))
+    return found
 
 
 class Scene(NamedTuple):

@@ -20,7 +20,6 @@ from trajectory import (
     Action,
     Actor,
     Click,
-    Element,
     Hotkey,
     Observation,
     Outcome,
@@ -153,19 +152,6 @@ def play(
         source="miniwob",
         metadata={"page": game.name, "seed": str(seed)},
     )
-
-
-def past(steps: Sequence[Step]) -> list[tuple[str, Action, Element | None]]:
-    """Return steps as the oracle wants them: with the element that each one hit."""
-    found = []
-    for step in steps:
-        hit = None
-        if isinstance(step.action, Click):
-            place = (step.action.x, step.action.y)
-            elements = step.observation.elements or ()
-            hit = next((e for e in elements if e.centre == place), None)
-        found.append((step.thought, step.action, hit))
-    return found
 
 
 def picture_folder(folder: Path) -> Callable[[bytes], str]:

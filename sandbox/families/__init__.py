@@ -24,6 +24,7 @@ __all__ = [
 ]  # fmt: skip
 
 _MODULES: dict[str, str] = {
+    "miniwob": "sandbox.families.miniwob",
     "games": "sandbox.families.games",
     "osworld": "sandbox.families.osworld",
     "hybrid": "sandbox.families.hybrid",
