@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sandbox.provider import Provider, SandboxError
 
-NAMES = ("local", "fake")
+NAMES = ("local", "browser", "fake")
 
 
 @cache
@@ -22,6 +22,10 @@ def load(name: str, *, state: Path | None = None) -> Provider:
         from sandbox.providers.local import LocalProvider
 
         return LocalProvider(state or Path(tempfile.gettempdir(), "tandem-sandboxes"))
+    if name == "browser":
+        from sandbox.providers.browser.provider import BrowserProvider
+
+        return BrowserProvider(state or Path(tempfile.gettempdir(), "tandem-pages"))
     if name == "fake":
         from sandbox.providers.fake import FakeProvider
 

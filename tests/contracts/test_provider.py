@@ -24,13 +24,32 @@ from sandbox.provider import (
 )  # fmt: skip
 from sandbox.providers import load
 from sandbox.providers.fake import FakeProvider
-from tests.sandbox.desktops import needs_local, new_id
-from trajectory import Click, Finish, Hotkey, Move, Type, Wait
+from tests.sandbox.desktops import needs_headless_shell, needs_local, new_id
+from trajectory import Click, Finish, Hotkey, Move, Navigate, Type, Wait
+
+WITHOUT = {"browser": {"shell", "programs", "files"}}
+"""What a kind of computer does not have. It still has to say so, with a test of its own below."""
+
+NO_PAGE_IN_FRONT = {"fake", "local"}
+"""A fresh computer of these shows no page; a browser's is one."""
 
 
-@pytest.fixture(params=["fake", pytest.param("local", marks=needs_local)], scope="module")
+@pytest.fixture(
+    params=[
+        "fake",
+        pytest.param("local", marks=needs_local),
+        pytest.param("browser", marks=needs_headless_shell),
+    ],
+    scope="module",
+)
 def provider(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Provider:
     return load(request.param, state=tmp_path_factory.mktemp("sb"))
+
+
+def needs(provider: Provider, what: str) -> None:
+    """Skip a test of what this kind of computer does not have, by name."""
+    if what in WITHOUT.get(provider.name, ()):
+        pytest.skip(f"provider {provider.name} has no {what}")
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +151,26 @@ def test_a_refused_stale_id_can_be_used_by_the_new_owner(desktop: Desktop, epoch
     assert not desktop.perform(Move(5, 5), epoch=epoch, action_id=action_id).replayed
 
 
-def test_an_action_id_is_done_once(desktop: Desktop, epoch: int) -> None:
+def test_what_it_does_not_have_is_refused_by_name(
+    provider: Provider, desktop: Desktop, epoch: int
+) -> None:
+    lacks = WITHOUT.get(provider.name)
+    if lacks is None:
+        pytest.skip(f"provider {provider.name} has everything")
+    calls: dict[str, Callable[[], object]] = {
+        "shell": lambda: desktop.shell("true", epoch=epoch, action_id=new_id()),
+        "programs": lambda: desktop.launch(["true"], epoch=epoch, action_id=new_id()),
+        "files": lambda: desktop.write_file("a", b"", epoch=epoch),
+    }
+    for what in lacks:
+        with pytest.raises(ActionFailed, match=what):
+            calls[what]()
+    with pytest.raises(ActionFailed, match="files"):
+        desktop.read_file("a")
+
+
+def test_an_action_id_is_done_once(provider: Provider, desktop: Desktop, epoch: int) -> None:
+    needs(provider, "shell")
     action_id = new_id()
     command = "echo x >> once.txt; wc -l < once.txt"
     first = desktop.shell(command, epoch=epoch, action_id=action_id)
@@ -142,7 +180,10 @@ def test_an_action_id_is_done_once(desktop: Desktop, epoch: int) -> None:
     desktop.shell("rm once.txt", epoch=epoch, action_id=new_id())
 
 
-def test_a_concurrent_retry_waits_for_the_first(desktop: Desktop, epoch: int) -> None:
+def test_a_concurrent_retry_waits_for_the_first(
+    provider: Provider, desktop: Desktop, epoch: int
+) -> None:
+    needs(provider, "shell")
     action_id, results = new_id(), []
 
     def send() -> None:
@@ -163,13 +204,18 @@ def test_a_concurrent_retry_waits_for_the_first(desktop: Desktop, epoch: int) ->
 def test_a_failure_is_remembered_too(desktop: Desktop, epoch: int) -> None:
     action_id = new_id()
     for _ in range(2):
-        with pytest.raises(ActionFailed, match="outside the screen"):
+        with pytest.raises(ActionFailed, match=r"outside the (screen|page)"):
             desktop.perform(Click(5000, 5), epoch=epoch, action_id=action_id)
 
 
-def test_typing_after_a_click_shows(desktop: Desktop, epoch: int) -> None:
+def test_typing_after_a_click_shows(provider: Provider, desktop: Desktop, epoch: int) -> None:
     before = _pixels(desktop)
-    desktop.launch(["xterm", "-geometry", "60x10+20+20"], epoch=epoch, action_id=new_id())
+    if "programs" in WITHOUT.get(provider.name, ()):
+        field = "data:text/html,<textarea style='width:600px;height:200px'></textarea>"
+        desktop.perform(Navigate(field), epoch=epoch, action_id=new_id())
+    else:
+        xterm = ["xterm", "-geometry", "60x10+20+20"]
+        desktop.launch(xterm, epoch=epoch, action_id=new_id())
     assert _changes(desktop, before)
     assert desktop.settle(quiet_ms=300, max_ms=8000)
     desktop.perform(Click(200, 80), epoch=epoch, action_id=new_id())
@@ -178,18 +224,22 @@ def test_typing_after_a_click_shows(desktop: Desktop, epoch: int) -> None:
     assert _changes(desktop, before)
 
 
-def test_what_no_computer_does(desktop: Desktop, epoch: int) -> None:
+def test_what_no_computer_does(provider: Provider, desktop: Desktop, epoch: int) -> None:
     with pytest.raises(ActionFailed, match="nonsense"):
         desktop.perform(Hotkey(("ctrl", "nonsense")), epoch=epoch, action_id=new_id())
     with pytest.raises(ActionFailed):
         desktop.launch([], epoch=epoch, action_id=new_id())
+    if provider.name in NO_PAGE_IN_FRONT:
+        with pytest.raises(ActionFailed):
+            desktop.evaluate("1")
     with pytest.raises(ActionFailed):
-        desktop.evaluate("1")
+        desktop.evaluate("nonsense(")
     desktop.perform(Finish("said to people"), epoch=epoch, action_id=new_id())
     desktop.perform(Wait(1), epoch=epoch, action_id=new_id())
 
 
-def test_shell_gives_output_and_exit_code(desktop: Desktop, epoch: int) -> None:
+def test_shell_gives_output_and_exit_code(provider: Provider, desktop: Desktop, epoch: int) -> None:
+    needs(provider, "shell")
     result = desktop.shell("echo out; echo err >&2; exit 3", epoch=epoch, action_id=new_id())
     assert (result.output, result.exit_code) == ("out\nerr\n", 3)
     late = desktop.shell("sleep 60", epoch=epoch, action_id=new_id(), timeout_ms=200)
@@ -197,7 +247,8 @@ def test_shell_gives_output_and_exit_code(desktop: Desktop, epoch: int) -> None:
     assert "ended after 200 ms" in late.output
 
 
-def test_files_stay_inside_the_home(desktop: Desktop, epoch: int) -> None:
+def test_files_stay_inside_the_home(provider: Provider, desktop: Desktop, epoch: int) -> None:
+    needs(provider, "files")
     desktop.write_file("notes/a.txt", "é\0".encode(), epoch=epoch)
     assert desktop.read_file("notes/a.txt") == "é\0".encode()
     assert desktop.read_file("~/notes/a.txt") == "é\0".encode()
@@ -221,7 +272,8 @@ def test_a_fresh_start_has_a_new_boot_id_and_a_clean_home(
     first = own("again")
     desktop = provider.connect(first)
     desktop.fence(7)
-    desktop.write_file("left.txt", b"x", epoch=7)
+    if "files" not in WITHOUT.get(provider.name, ()):
+        desktop.write_file("left.txt", b"x", epoch=7)
     provider.stop(first)
     second = own("again")
     assert second.boot_id != first.boot_id

@@ -12,6 +12,10 @@ needs_local = pytest.mark.skipif(
     reason="needs bubblewrap, tigervnc-standalone-server and openbox",
 )
 
+needs_headless_shell = pytest.mark.skipif(
+    shutil.which("chromium-headless-shell") is None, reason="needs chromium-headless-shell"
+)
+
 
 def new_id() -> str:
     return uuid.uuid4().hex

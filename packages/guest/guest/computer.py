@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from guest import apps, shell
+from guest import apps, files, shell
 from guest.browser import Browser
 from guest.errors import ActionFailed
 from guest.fencing import Gate, Ledger, Result
@@ -45,6 +45,7 @@ class Computer:
         self.screen = Screen(display)
         self.windows = Windows(display)
         self.browser = Browser(self.windows, screen_width=self.screen.width)
+        self.files = files
         self.gate = Gate()
         self.ledger = Ledger()
         self._input = Input(display)

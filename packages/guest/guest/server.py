@@ -13,7 +13,6 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, cast
 
-from guest import files
 from guest.computer import Computer
 from guest.errors import ActionFailed, GuestError, NotFound
 from guest.fencing import Result
@@ -132,7 +131,7 @@ class _Handler(BaseHTTPRequestHandler):
         return _result(*self._computer.launch(argv, epoch=epoch, action_id=action_id))
 
     def _read(self, body: JsonObject) -> tuple[JsonObject, bytes]:
-        return {}, files.read(_text(body, "path"))
+        return {}, self._computer.files.read(_text(body, "path"))
 
     def _write(self, body: JsonObject) -> JsonObject:
         try:
@@ -140,7 +139,7 @@ class _Handler(BaseHTTPRequestHandler):
         except binascii.Error as error:
             raise GuestError(f"data must be base64: {error}") from error
         with self._computer.gate.entered(_int(body, "epoch")):
-            files.write(_text(body, "path"), data)
+            self._computer.files.write(_text(body, "path"), data)
         return {}
 
     def _evaluate(self, body: JsonObject) -> JsonObject:
