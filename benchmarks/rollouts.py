@@ -132,7 +132,8 @@ def make(options: argparse.Namespace, name: str, episodes: int, **config: Any) -
         seeds=range(-(-episodes // len(TASKS))),
         config={
             "concurrency": options.environments, "slots": options.slots, "batch": options.batch,
-            "max_steps": options.longest + 20, "elements": False, **config,
+            "max_steps": options.longest + 20, "elements": False, "memory": 500,
+            **config,
         },
     )  # fmt: skip
 

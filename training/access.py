@@ -12,7 +12,16 @@ from django.shortcuts import get_object_or_404
 
 from agent.models import Deployment
 from annotation.access import is_admin
-from training.models import Checkpoint, Dataset, Run
+from training.models import (
+    Calibration,
+    Checkpoint,
+    Dataset,
+    Episode,
+    Evaluation,
+    RewardModel,
+    Rollout,
+    Run,
+)
 
 View = Callable[..., HttpResponse]
 
@@ -52,6 +61,37 @@ def deployment_for(request: HttpRequest, pk: int) -> Deployment:
     """Return a deployment; raises PermissionDenied or Http404."""
     _require(request)
     return get_object_or_404(Deployment, pk=pk)
+
+
+def rollout_for(request: HttpRequest, pk: int) -> Rollout:
+    """Return a rollout; raises PermissionDenied or Http404."""
+    _require(request)
+    return get_object_or_404(Rollout.objects.select_related("deployment", "created_by"), pk=pk)
+
+
+def episode_for(request: HttpRequest, pk: int) -> Episode:
+    """Return an episode with its rollout; raises PermissionDenied or Http404."""
+    _require(request)
+    return get_object_or_404(Episode.objects.select_related("rollout__deployment"), pk=pk)
+
+
+def evaluation_for(request: HttpRequest, pk: int) -> Evaluation:
+    """Return an evaluation; raises PermissionDenied or Http404."""
+    _require(request)
+    rows = Evaluation.objects.select_related("rollout__deployment", "rollout__created_by")
+    return get_object_or_404(rows, pk=pk)
+
+
+def reward_model_for(request: HttpRequest, pk: int) -> RewardModel:
+    """Return a reward model; raises PermissionDenied or Http404."""
+    _require(request)
+    return get_object_or_404(RewardModel.objects.select_related("deployment", "gated_by"), pk=pk)
+
+
+def calibration_for(request: HttpRequest, pk: int) -> Calibration:
+    """Return a calibration; raises PermissionDenied or Http404."""
+    _require(request)
+    return get_object_or_404(Calibration.objects.select_related("reward_model", "by"), pk=pk)
 
 
 def _require(request: HttpRequest) -> None:

@@ -49,6 +49,9 @@ class RolloutConfig:
     memory: int = _value(
         50, "Working memory", "Steps that a prompt still knows one by one.", 1, 500
     )
+    memory_tokens: int = _value(
+        0, "Prompt at most", "Tokens that memory may fill a prompt to; 0: no limit.", 0, 1_000_000
+    )
     picture: bool = _value(True, "Keep pictures", "Off only for policies that read elements.")
     elements: bool = _value(True, "Read elements", "What policies of elements need.")
 

@@ -118,6 +118,7 @@ def play(
     policy: Policy,
     *,
     config: RolloutConfig,
+    memory: Memory,
     sampling_seed: int,
 ) -> Played:
     """Play to the end and judge.
@@ -134,7 +135,7 @@ def play(
         environment,
         policy,
         max_steps=config.max_steps or task.max_steps,
-        memory=Memory(steps=config.memory),
+        memory=memory,
         seed=sampling_seed,
     )
     outcome = Outcome.OUT_OF_STEPS

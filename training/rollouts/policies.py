@@ -7,8 +7,9 @@ import dataclasses
 import zlib
 
 from agent import deployments
+from agent.memory import Memory
 from agent.policies.openai import OpenAIPolicy
-from agent.policy import Policy
+from agent.policy import Policy, PolicyMisconfigured
 from annotation import pictures
 from training.models import Episode, Rollout
 from training.rollouts.config import RolloutConfig
@@ -26,6 +27,14 @@ def policy_of(episode: Episode, config: RolloutConfig) -> Policy:
     if isinstance(policy, OpenAIPolicy):
         policy = dataclasses.replace(policy, sampled=config.temperature > 0, top_p=config.top_p)
     return policy
+
+
+def memory_of(policy: Policy, config: RolloutConfig) -> Memory:
+    """Return what of an episode goes into its prompts; raises PolicyMisconfigured."""
+    measure = getattr(policy, "measure", None)
+    if config.memory_tokens and measure is None:
+        raise PolicyMisconfigured("this policy counts no tokens: set memory_tokens to 0")
+    return Memory(steps=config.memory, budget=config.memory_tokens, measure=measure)
 
 
 def sampling_seed(episode: Episode) -> int:

@@ -28,7 +28,7 @@ from training.rollouts import causes, episodes, rollouts
 from training.rollouts.config import RolloutConfig
 from training.rollouts.environments import Pages, place
 from training.rollouts.play import environment_of, play
-from training.rollouts.policies import policy_of, sampling_seed
+from training.rollouts.policies import memory_of, policy_of, sampling_seed
 from training.rollouts.record import NO_PICTURE, result_of
 from training.rollouts.slots import Control, Meter, Slots, SlottedPolicy, Stopped
 from training.rollouts.workers import Report
@@ -164,7 +164,10 @@ class Worker:
                 )  # fmt: skip
                 policy = self.policy_for(Seat(row, config, task, here.desktop))
                 slotted = SlottedPolicy(policy, job.slots, control, config.patience_s)
-                played = play(environment, slotted, config=config, sampling_seed=sampling_seed(row))
+                played = play(
+                    environment, slotted, config=config, memory=memory_of(policy, config),
+                    sampling_seed=sampling_seed(row),
+                )  # fmt: skip
         except SandboxError as error:
             raise EnvironmentFailure(f"no environment: {error}") from error
         return result_of(row, task, played, control, pictures.store())

@@ -1,0 +1,44 @@
+"""Estimates as people read them: `{{ one|percent }}`, `{{ one|interval }}`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import template
+
+register = template.Library()
+
+NOTHING = "–"
+
+
+@register.filter
+def percent(estimate: Any) -> str:
+    """Return a rate, or an estimate of one, in percent with one decimal."""
+    value = _part(estimate, "value")
+    return NOTHING if value is None else f"{100 * value:.1f} %"
+
+
+@register.filter
+def interval(estimate: Any) -> str:
+    """Return the interval of an estimated rate in percent, as "44.0 to 97.2"."""
+    low, high = _part(estimate, "low"), _part(estimate, "high")
+    return "" if low is None or high is None else f"{100 * low:.1f} to {100 * high:.1f}"
+
+
+@register.filter
+def figure(estimate: Any, digits: int = 1) -> str:
+    """Return a number, or an estimate's value, with `digits` decimals."""
+    value = _part(estimate, "value")
+    return NOTHING if value is None else f"{value:.{digits}f}"
+
+
+def _part(estimate: Any, name: str) -> float | None:
+    """Return one number of an Estimate, its JSON form, or a bare number (then only its value)."""
+    if estimate is None or estimate == "":
+        return None
+    if isinstance(estimate, Mapping):
+        return float(estimate[name])
+    if isinstance(estimate, int | float):
+        return float(estimate) if name == "value" else None
+    return float(getattr(estimate, name))
