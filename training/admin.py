@@ -8,7 +8,17 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.html import format_html
 
-from training.models import Checkpoint, Dataset, DatasetEntry, Metric, Promotion, Run
+from training.models import (
+    Calibration,
+    Checkpoint,
+    Dataset,
+    DatasetEntry,
+    Evaluation,
+    Metric,
+    Promotion,
+    RewardModel,
+    Run,
+)
 
 
 class ReadOnly(admin.ModelAdmin):  # type: ignore[type-arg]
@@ -85,6 +95,37 @@ class CheckpointAdmin(ReadOnly):
 @admin.register(Promotion)
 class PromotionAdmin(ReadOnly):
     list_display = ("checkpoint", "deployment", "previous", "by", "at")
+
+
+@admin.register(Evaluation)
+class EvaluationAdmin(ReadOnly):
+    list_display = ("name", "suite", "rollout", "version", "reads", "created_at", "page")
+    list_filter = ("suite",)
+    search_fields = ("name",)
+
+    @admin.display(description="")
+    def page(self, row: Evaluation) -> str:
+        return format_html('<a href="{}">Open</a>', reverse("training:evaluation", args=[row.pk]))
+
+
+@admin.register(RewardModel)
+class RewardModelAdmin(ReadOnly):
+    list_display = ("name", "kind", "deployment", "gates", "created_at", "page")
+    list_filter = ("kind", "gates")
+
+    @admin.display(description="")
+    def page(self, row: RewardModel) -> str:
+        return format_html('<a href="{}">Open</a>', reverse("training:reward-model", args=[row.pk]))
+
+
+@admin.register(Calibration)
+class CalibrationAdmin(ReadOnly):
+    list_display = ("reward_model", "state", "version", "total", "created_at", "by", "page")
+    list_filter = ("state",)
+
+    @admin.display(description="")
+    def page(self, row: Calibration) -> str:
+        return format_html('<a href="{}">Open</a>', reverse("training:calibration", args=[row.pk]))
 
 
 @admin.register(DatasetEntry)

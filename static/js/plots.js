@@ -10,7 +10,7 @@ export const short = (value) => {
   return size !== 0 && (size < 0.001 || size >= 100000) ? value.toExponential(2) : String(+value.toPrecision(4));
 };
 
-// `series` is a list of {name, points: Map(step -> value)}; draw() shows what is in them now.
+// `series` is a list of {name, points: Map(step -> value), dash}; draw() shows what is in them now.
 export class Plot {
   constructor(element, series, { sync } = {}) {
     this.element = element;
@@ -54,7 +54,7 @@ export class Plot {
       series: [
         { label: "step" },
         ...this.series.map((one, at) => ({
-          label: one.name, stroke: css(COLOURS[at % COLOURS.length]), width: 1.5, spanGaps: true,
+          label: one.name, stroke: css(COLOURS[at % COLOURS.length]), width: 1.5, dash: one.dash, spanGaps: true,
           value: (_, value) => short(value), points: { show: data[0].length < 40 },
         })),
       ],

@@ -81,6 +81,18 @@ _RECIPES = {
 NAMES = tuple(_RECIPES)
 
 
+def seeds(text: str) -> range:
+    """Read A:B (B not included) or N (that one seed); raises ValueError saying how to write it."""
+    first, colon, last = text.strip().partition(":")
+    try:
+        found = range(int(first), int(last)) if colon else range(int(first), int(first) + 1)
+    except ValueError:
+        raise ValueError(f"{text!r} are no seeds: say A:B, B not included, or N") from None
+    if not found or found[0] < 0:
+        raise ValueError(f"{text!r} has no seed: say A:B with 0 <= A < B")
+    return found
+
+
 def titles() -> dict[str, str]:
     """Return what each suite is, by name."""
     return {name: recipe.title for name, recipe in _RECIPES.items()}

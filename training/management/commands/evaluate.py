@@ -20,15 +20,11 @@ from training.models import Evaluation, Rollout
 
 
 def seeds(text: str) -> range:
-    """Read A:B (B not included) or N (that one seed)."""
-    first, colon, last = text.partition(":")
+    """Read the seeds of an option."""
     try:
-        found = range(int(first), int(last)) if colon else range(int(text), int(text) + 1)
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} are no seeds: say A:B, B not included, or N") from None
-    if not found or found[0] < 0:
-        raise ArgumentTypeError(f"{text!r} has no seed: say A:B with 0 <= A < B")
-    return found
+        return suites.seeds(text)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from error
 
 
 class Command(BaseCommand):
