@@ -16,7 +16,7 @@ from functools import cached_property
 from importlib.util import find_spec
 
 from sandbox.families.protocol import Oracle, SetupFailed, TaskSpec
-from sandbox.games.manifest import Game, games
+from sandbox.games.manifest import FOLDER, Game, games
 from sandbox.games.player import Player
 from sandbox.provider import ActionFailed, Desktop, SandboxError
 from sandbox.verdict import Verdict
@@ -25,6 +25,13 @@ from trajectory import Navigate
 _READY_WITHIN_S = 10.0
 _POLL_S = 0.02
 _READY = "document.readyState === 'complete' && !!window.tandemGame"
+
+_JUDGE = """(() => {
+  const state = tandemGame.state();
+  return "seed" in state && state.seed !== %(seed)d ? null : (
+%(verifier)s
+)(state);
+})()"""
 
 
 class VerifierFailed(SandboxError):
@@ -82,9 +89,12 @@ class Games:
         answer: str = "",
         gave_up: bool = False,
     ) -> Verdict:
-        """Judge the game by its verifier. A player who left the page has earned nothing."""
+        """Judge the game by its verifier.
+
+        A player who left the page, or opened it with another seed, has earned nothing.
+        """
         game = self._games[task.name]
-        script = _here(game, f"(\n{game.verifier}\n)(tandemGame.state())")
+        script = _here(game, _JUDGE % {"seed": int(seed), "verifier": game.verifier})
         try:
             state = desktop.evaluate(script)
         except ActionFailed as error:
@@ -117,6 +127,7 @@ def _task(family: str, game: Game) -> TaskSpec:
         reference=float(game.reference),
         reference_from=game.reference_from,
         timed=game.timed,
+        origins=(f"{FOLDER.as_uri()}/",),
         tags=game.tags,
         provenance={"licence": game.licence, **game.provenance},
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TypeAlias
 
 from sandbox.families.protocol import NoWay
@@ -61,6 +62,6 @@ def worth(columns: Columns, rows: int) -> float:
     value = 0.0
     for column in columns:
         value -= 4.0 * len(column) + (60 if len(column) >= rows - 1 else 0)
-        for under, over in zip(column, column[1:], strict=False):
+        for under, over in pairwise(column):
             value += 6 if under == 2 * over else -6 if under < over else 0
     return value
