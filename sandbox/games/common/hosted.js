@@ -3,7 +3,10 @@
 "use strict";
 
 const hostedSeed = Number(new URLSearchParams(location.search).get("seed") || 0);
-Math.random = seeded(hostedSeed, document.title).next;
+const seedChance = () => {
+  Math.random = seeded(hostedSeed, document.title).next;
+};
+seedChance();
 localStorage.clear();
 
 // begin() sets the game going, once: such a page is opened anew for each round (`reload`).
@@ -14,6 +17,8 @@ function host({ version, begin = () => {}, state, more = () => ({}) }) {
     start(seed) {
       if (begun || seed !== hostedSeed) return false;
       begun = true;
+      // What was drawn while the page loaded must not show in the round.
+      seedChance();
       begin();
       return true;
     },

@@ -1,6 +1,12 @@
 // Starts the game that application.js of the package would start, and reads the manager's state.
 "use strict";
 
+// A picture comes right after the key: what the actuator leaves for the next frame is done at once.
+window.requestAnimationFrame = (then) => {
+  then();
+  return 0;
+};
+
 const rows = document.querySelector(".grid-container");
 for (let row = 0; row < 4; row++) {
   const line = make("div", { class: "grid-row" }, rows);

@@ -18,10 +18,14 @@ _WEIGHTS = (
 
 
 def decide(look: Look) -> Decision:
-    board: Board = tuple(tuple(column) for column in look.state["cells"])
-    options = [(value, key) for key in _KEYS if (value := _worth(board, key, 2)) is not None]
-    key = max(options)[1] if options else "left"
+    key = choose(tuple(tuple(column) for column in look.state["cells"]))
     return f"Sliding {key} keeps the big tiles together.", Hotkey((key,))
+
+
+def choose(board: Board) -> str:
+    """Return the key of the best slide."""
+    options = [(value, key) for key in _KEYS if (value := _worth(board, key, 2)) is not None]
+    return max(options)[1] if options else "left"
 
 
 def slide(board: Board, key: str) -> tuple[Board, int]:

@@ -1,0 +1,1 @@
+(state) => ({ score: state.score, level: null, lives: null, done: state.over, won: false })
