@@ -6,7 +6,8 @@ before has ended. Episode lengths have a heavy tail (Pareto). The policy is boun
 model on another machine is: each answer holds one of --slots slots for --seconds and costs no
 processor here. Environments are real MiniWoB++ pages in real browsers, rows are in a real PostgreSQL.
 
---chaos plays 500 episodes while browsers are killed (one kill per 20 episodes) and counts.
+--chaos plays 500 episodes while browsers are killed (one kill per 20 episodes, each takes all pages
+of that browser with it) and counts.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def main() -> None:
     parser.add_argument("--environments", type=int, default=32, help="pages, in both modes")
     parser.add_argument("--longest", type=int, default=120, help="steps of the longest episodes")
     parser.add_argument("--browsers", type=int, default=2)
-    parser.add_argument("--chaos", action="store_true")
+    parser.add_argument("--chaos", type=int, nargs="?", const=500, help="episodes; 500 if not said")
     options = parser.parse_args()
     with database() as state:
         from sandbox.providers.browser import Fleet
@@ -176,15 +177,13 @@ def chaos(fleet: Any, options: argparse.Namespace) -> dict[str, Any]:
     from training.models import Episode
     from training.rollouts import worker
 
-    episodes = 500
-    rollout = make(options, "chaos", episodes, attempts=20, staleness=-1)
-    rollout.episodes.filter(pk__in=rollout.episodes.values("pk")[episodes:]).delete()
+    rollout = make(options, "chaos", options.chaos, attempts=20, staleness=-1)
     memory: list[float] = []
     done = rollout.episodes.filter(state=Episode.State.DONE)
 
     def finished() -> int:
         count: int = done.count()
-        if count >= 50 * (len(memory) + 1):
+        if count >= options.chaos // 10 * (len(memory) + 1):
             memory.append(round(resident_mb(), 1))
         return count
 
@@ -199,7 +198,7 @@ def chaos(fleet: Any, options: argparse.Namespace) -> dict[str, Any]:
     begun = time.monotonic()
     with killing(pages, finished=finished, every=20):
         player.run(threading.Event(), until_empty=True)
-    return {"seconds": round(time.monotonic() - begun, 1), "memory_mb_each_50": memory,
+    return {"seconds": round(time.monotonic() - begun, 1), "memory_mb_each_tenth": memory,
             "browsers_killed": pages.killed, "fleet": fleet.stats(), **verdict(rollout)}  # fmt: skip
 
 

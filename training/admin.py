@@ -13,10 +13,13 @@ from training.models import (
     Checkpoint,
     Dataset,
     DatasetEntry,
+    Episode,
     Evaluation,
     Metric,
     Promotion,
     RewardModel,
+    Rollout,
+    RolloutWorker,
     Run,
 )
 
@@ -138,3 +141,31 @@ class DatasetEntryAdmin(ReadOnly):
 class MetricAdmin(ReadOnly):
     list_display = ("run", "step", "values")
     list_filter = ("run",)
+
+
+@admin.register(Rollout)
+class RolloutAdmin(ReadOnly):
+    list_display = ("name", "purpose", "state", "deployment", "total", "created_at", "page")
+    list_filter = ("state", "purpose")
+    search_fields = ("name",)
+
+    @admin.display(description="")
+    def page(self, row: Rollout) -> str:
+        return format_html('<a href="{}">Watch</a>', reverse("training:rollout", args=[row.pk]))
+
+
+@admin.register(Episode)
+class EpisodeAdmin(ReadOnly):
+    list_display = ("__str__", "rollout", "state", "reward", "steps", "attempts", "worker", "page")
+    list_filter = ("state", "family")
+    search_fields = ("task",)
+    list_select_related = ("rollout",)
+
+    @admin.display(description="")
+    def page(self, row: Episode) -> str:
+        return format_html('<a href="{}">Open</a>', reverse("training:episode", args=[row.pk]))
+
+
+@admin.register(RolloutWorker)
+class RolloutWorkerAdmin(ReadOnly):
+    list_display = ("name", "host", "environments", "slots", "heartbeat_at", "stopped_at")
