@@ -222,7 +222,7 @@ def main() -> None:
     page = fleet.open(PageSpec(width=width, height=height, origins=origins))
     computer = PageComputer(page, boot_id=options.boot_id, shared=shared, ended=end)
     # The server asks for no more than PageComputer has; its type names the class it grew up with.
-    server = Server(folder / "guest.sock", cast(Computer, computer), limits="origins")
+    server = Server(folder / "guest.sock", cast(Computer, computer), limits="none")
     threading.Thread(target=server.serve_forever, daemon=True).start()
     asyncio.run(_serve(page, folder, options.name, over))
     end(page.target.lost if not over.is_set() else "")
