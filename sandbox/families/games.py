@@ -66,7 +66,8 @@ class Games:
                 desktop.observe()  # Chromium drops what is typed into a page that never painted
             if clock is not None:
                 clock.pause()
-            started = desktop.evaluate(f"tandemGame.start({int(seed)})")
+            settings = json.dumps(dict(game.settings))
+            started = desktop.evaluate(f"tandemGame.start({int(seed)}, {settings})")
         except ActionFailed as error:
             raise SetupFailed(f"{task.id} with seed {seed}: {error}") from error
         if started is not True:

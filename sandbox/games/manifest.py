@@ -3,9 +3,9 @@
 A game is a folder below `sandbox/games` or `sandbox/games/third_party`, called like the game with
 underscores. It holds:
 
-* `game.json`: the fields of Game, all of them but `folder`; the defaulted ones may be left out.
+* `game.json`: the fields of Game without `folder` and `settings`; the defaulted ones may be left out.
 * the page named by `entry`. It publishes one global, `window.tandemGame`:
-  `start(seed)` begins the episode of `seed` whatever was played before and returns true;
+  `start(seed, settings)` begins the episode of `seed` whatever was played before and returns true;
   `state()` gives everything that decides the game as JSON, the same for the same seed;
   `places()` gives {name: [x, y]}, the middle of each thing that can be pointed at, in page pixels.
 * `verify.js`: one function expression without a semicolon behind it. It gets `state()` and gives
@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -46,7 +46,8 @@ class Game:
     `scoring` is "won" (the reward is 1 for a won game and 0 otherwise) or "score" (the reward is the
     score divided by `reference`, at most 1). `reference_from` says whose the reference is ("script"
     for the scripted player, "rules" for the most that the rules give) and `reference_how` how it was
-    measured: by whom, over which seeds. `tick_ms` is the virtual time that one action takes in a
+    measured: by whom, over which seeds. `easy` are settings of the page for an easier game, which is
+    listed as `name`-easy; `settings` are those of this one. `tick_ms` is the virtual time that one action takes in a
     timed game. `reload` is for pages that can't start anew: they are opened at `entry?seed=N`.
     """
 
@@ -71,6 +72,8 @@ class Game:
     reload: bool = False
     split: Split = "train"
     tags: tuple[str, ...] = ()
+    easy: Mapping[str, int] = field(default_factory=dict)
+    settings: Mapping[str, int] = field(default_factory=dict)
     provenance: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -100,13 +103,19 @@ class Game:
             if path.is_file() and path.suffix not in _NOT_PLAYED
         ]
         parts = [(path.relative_to(FOLDER).as_posix(), path.read_bytes()) for path in files]
-        return checksum(*(part for pair in parts for part in pair))
+        return checksum(*(part for pair in parts for part in pair), dict(self.settings))
 
 
 @cache
 def games() -> tuple[Game, ...]:
     """Return every game, by name; raises BadManifest."""
-    found = sorted((read(p) for p in FOLDER.glob("**/game.json")), key=lambda game: game.name)
+    written = [read(path) for path in FOLDER.glob("**/game.json")]
+    easy = [
+        replace(game, name=f"{game.name}-easy", settings=game.easy, tags=(*game.tags, "easy"))
+        for game in written
+        if game.easy
+    ]
+    found = sorted(written + easy, key=lambda game: game.name)
     for one, two in pairwise(found):
         if one.name == two.name:
             raise BadManifest(f"two games are called {one.name!r}: {one.folder}, {two.folder}")
@@ -119,7 +128,7 @@ def read(path: Path) -> Game:
         record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise BadManifest(f"{path}: not JSON: {error}") from error
-    known = {f.name: f for f in fields(Game) if f.name != "folder"}
+    known = {f.name: f for f in fields(Game) if f.name not in ("folder", "settings")}
     unknown = sorted(set(record) - set(known))
     needed = {n for n, f in known.items() if f.default is MISSING and f.default_factory is MISSING}
     missing = sorted(needed - set(record))

@@ -1,5 +1,5 @@
 // What all our own games share: seeded chance, the frame around the board, and the one global that
-// the outside may use, window.tandemGame = {version, start(seed), state(), places()}.
+// the outside may use, window.tandemGame = {version, start(seed, settings), state(), places()}.
 "use strict";
 
 // Chance by mulberry32; the same seed and name give the same numbers everywhere.
@@ -78,14 +78,14 @@ function follow(area, { down, move, up }) {
   });
 }
 
-// Publish the game: begin(chance) sets it up, state() is plain data, more() adds places by name.
+// Publish the game: begin(chance, settings) sets it up, state() is plain data, more() adds places by name.
 function publish({ name, version, begin, state, more = () => ({}) }) {
   let seed = 0;
   window.tandemGame = Object.freeze({
     version,
-    start(number) {
+    start(number, settings = {}) {
       seed = number;
-      begin(seeded(number, name));
+      begin(seeded(number, name), settings);
       return true;
     },
     state: () => JSON.parse(JSON.stringify({ seed, ...state() })),

@@ -1,23 +1,26 @@
 // Put all lamps out; a press turns a lamp and its neighbours.
 "use strict";
 
-const SIDE = 4, SIZE = 100, EDGE = 20;
+const EDGE = 20;
+let side = 4, size = 100;
 let lamps = [], moves = 0;
 
 function toggle(all, index) {
-  const x = index % SIDE, y = Math.floor(index / SIDE);
+  const x = index % side, y = Math.floor(index / side);
   for (const [dx, dy] of [[0, 0], [1, 0], [-1, 0], [0, 1], [0, -1]]) {
     const a = x + dx, b = y + dy;
-    if (a >= 0 && b >= 0 && a < SIDE && b < SIDE) all[b * SIDE + a] ^= 1;
+    if (a >= 0 && b >= 0 && a < side && b < side) all[b * side + a] ^= 1;
   }
 }
 
-function begin(chance) {
+function begin(chance, { side: wanted = 4, presses = 4 }) {
   moves = 0;
-  lamps = new Array(SIDE * SIDE).fill(0);
+  side = wanted;
+  size = 400 / side;
+  lamps = new Array(side * side).fill(0);
   // Pressed from darkness, so that darkness can be reached again.
   while (lamps.filter(Boolean).length < 4) {
-    const pressed = chance.shuffle([...lamps.keys()]).slice(0, 4 + chance.int(4));
+    const pressed = chance.shuffle([...lamps.keys()]).slice(0, presses + chance.int(presses));
     lamps.fill(0);
     for (const index of pressed) toggle(lamps, index);
   }
@@ -34,13 +37,13 @@ function press(index) {
 function draw() {
   empty(board());
   lamps.forEach((lit, index) => {
-    const x = EDGE + (index % SIDE) * SIZE, y = EDGE + Math.floor(index / SIDE) * SIZE;
+    const x = EDGE + (index % side) * size, y = EDGE + Math.floor(index / side) * size;
     const button = make("button", {
-      at: `lamp-${index}`, box: [x, y, SIZE, SIZE],
+      at: `lamp-${index}`, box: [x, y, size, size],
       "aria-label": `lamp ${index + 1}: ${lit ? "on" : "off"}`,
     }, board());
     button.onclick = () => press(index);
-    const svg = make("svg", { viewBox: "0 0 100 100", width: SIZE, height: SIZE }, button);
+    const svg = make("svg", { viewBox: "0 0 100 100", width: size, height: size }, button);
     make("rect", {
       x: 5, y: 5, width: 90, height: 90, rx: 16, fill: lit ? "#f6c445" : "#dfe3e6",
       stroke: lit ? "#d99a1c" : "#c6ccd1", "stroke-width": 2,
@@ -52,4 +55,4 @@ function draw() {
   show({ Lit: left, Moves: moves }, hint, left ? "" : "won");
 }
 
-publish({ name: "lights-out", version: "1", begin, state: () => ({ side: SIDE, lamps, moves }) });
+publish({ name: "lights-out", version: "1", begin, state: () => ({ side, lamps, moves }) });

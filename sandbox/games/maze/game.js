@@ -1,14 +1,17 @@
 // Walk to the flag; one press of an arrow key walks on until something must be decided.
 "use strict";
 
-const SIDE = 9, SIZE = 46, EDGE = 13;
+const EDGE = 13;
+let side = 9, size = 46;
 const KEYS = { ArrowUp: [0, -1, 1], ArrowRight: [1, 0, 2], ArrowDown: [0, 1, 4], ArrowLeft: [-1, 0, 8] };
 // Open sides of each cell: up 1, right 2, down 4, left 8.
 let cells = [], place = 0, goal = 0, moves = 0;
 
-function begin(chance) {
+function begin(chance, { side: wanted = 9 }) {
   moves = 0;
-  cells = new Array(SIDE * SIDE).fill(0);
+  side = wanted;
+  size = 414 / side;
+  cells = new Array(side * side).fill(0);
   const seen = new Set([0]), stack = [0];
   while (stack.length) {
     const here = stack[stack.length - 1];
@@ -24,13 +27,13 @@ function begin(chance) {
     stack.push(next);
   }
   place = 0;
-  goal = SIDE * SIDE - 1;
+  goal = side * side - 1;
   draw();
 }
 
 function step(from, [dx, dy]) {
-  const x = (from % SIDE) + dx, y = Math.floor(from / SIDE) + dy;
-  return x < 0 || y < 0 || x >= SIDE || y >= SIDE ? null : y * SIDE + x;
+  const x = (from % side) + dx, y = Math.floor(from / side) + dy;
+  return x < 0 || y < 0 || x >= side || y >= side ? null : y * side + x;
 }
 
 function walk(way) {
@@ -52,18 +55,18 @@ window.addEventListener("keydown", (event) => {
 function draw() {
   empty(board());
   const svg = make("svg", { viewBox: "0 0 440 440", width: 440, height: 440 }, board());
-  const middle = (cell) => [EDGE + ((cell % SIDE) + 0.5) * SIZE, EDGE + (Math.floor(cell / SIDE) + 0.5) * SIZE];
+  const middle = (cell) => [EDGE + ((cell % side) + 0.5) * size, EDGE + (Math.floor(cell / side) + 0.5) * size];
   const [gx, gy] = middle(goal), [px, py] = middle(place);
   make("rect", { x: gx - 20, y: gy - 20, width: 40, height: 40, rx: 8, fill: "#d9efe2" }, svg);
   make("path", { d: `M${gx - 8},${gy + 14} V${gy - 14} L${gx + 12},${gy - 7} L${gx - 8},${gy}`,
     fill: "#3f9b6b", stroke: "#3f9b6b", "stroke-width": 3, "stroke-linejoin": "round" }, svg);
   let walls = "";
   cells.forEach((open, cell) => {
-    const x = EDGE + (cell % SIDE) * SIZE, y = EDGE + Math.floor(cell / SIDE) * SIZE;
-    if (!(open & 1)) walls += `M${x},${y}h${SIZE}`;
-    if (!(open & 8)) walls += `M${x},${y}v${SIZE}`;
-    if (!(open & 2)) walls += `M${x + SIZE},${y}v${SIZE}`;
-    if (!(open & 4)) walls += `M${x},${y + SIZE}h${SIZE}`;
+    const x = EDGE + (cell % side) * size, y = EDGE + Math.floor(cell / side) * size;
+    if (!(open & 1)) walls += `M${x},${y}h${size}`;
+    if (!(open & 8)) walls += `M${x},${y}v${size}`;
+    if (!(open & 2)) walls += `M${x + size},${y}v${size}`;
+    if (!(open & 4)) walls += `M${x},${y + size}h${size}`;
   });
   make("path", { d: walls, stroke: "#22303c", "stroke-width": 4, "stroke-linecap": "round", fill: "none" }, svg);
   make("circle", { cx: px, cy: py, r: 13, fill: "#e4572e", stroke: "#fff", "stroke-width": 3 }, svg);
@@ -71,4 +74,4 @@ function draw() {
   show({ Moves: moves }, end ? "You have reached the flag" : "Arrow keys walk to the next junction or wall", end ? "won" : "");
 }
 
-publish({ name: "maze", version: "1", begin, state: () => ({ side: SIDE, cells, place, goal, moves }) });
+publish({ name: "maze", version: "1", begin, state: () => ({ side, cells, place, goal, moves }) });

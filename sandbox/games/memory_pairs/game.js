@@ -6,8 +6,9 @@ const SIDE = 4, SIZE = 100, EDGE = 20, SPARE = 12;
 const NAMES = Object.keys(ICONS);
 let cards = [], found = [], open = [], turns = 0, misses = 0;
 
-function begin(chance) {
-  cards = chance.shuffle([...NAMES, ...NAMES]);
+function begin(chance, { pairs = NAMES.length }) {
+  const names = NAMES.slice(0, pairs);
+  cards = chance.shuffle([...names, ...names]);
   found = cards.map(() => false);
   open = [];
   turns = misses = 0;

@@ -20,12 +20,12 @@ function slide(place) {
   return true;
 }
 
-function begin(chance) {
+function begin(chance, { shuffles = 40 }) {
   moves = 0;
   order = [1, 2, 3, 4, 5, 6, 7, 8, 0];
   // Shuffled by moves, so that it can be undone; never straight back.
   let last = -1;
-  for (let left = 40; left > 0 || solved(); left--) {
+  for (let left = shuffles; left > 0 || solved(); left--) {
     const gap = order.indexOf(0);
     const place = chance.pick([...order.keys()].filter((p) => near(p, gap) && p !== last));
     slide(place);

@@ -2,7 +2,7 @@
 "use strict";
 
 const COLOURS = ["#e4572e", "#1f7a8c", "#7d5ba6", "#3f9b6b", "#c98a1b", "#3d6fb6", "#d6538a"];
-const KNOTS = 8, REACH = 24;
+const REACH = 24;
 let knots = [], home = [], threads = [], moves = 0, held = -1;
 
 const side = (a, b, c) => Math.sign((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]));
@@ -17,18 +17,18 @@ function crossings(points) {
   return count;
 }
 
-function begin(chance) {
+function begin(chance, { knots: count = 8, tangled = 6 }) {
   moves = 0;
   held = -1;
   do {
     home = [];
-    while (home.length < KNOTS) {
+    while (home.length < count) {
       const point = [50 + chance.int(340), 50 + chance.int(340)];
       if (home.every(([x, y]) => Math.hypot(x - point[0], y - point[1]) > 88)) home.push(point);
     }
     // Short threads first, each only if it crosses none: a picture without crossings exists.
     const pairs = [];
-    for (let a = 0; a < KNOTS; a++) for (let b = a + 1; b < KNOTS; b++) pairs.push([a, b]);
+    for (let a = 0; a < count; a++) for (let b = a + 1; b < count; b++) pairs.push([a, b]);
     const long = ([a, b]) => Math.hypot(home[a][0] - home[b][0], home[a][1] - home[b][1]);
     threads = [];
     for (const pair of pairs.sort((p, q) => long(p) - long(q))) {
@@ -36,10 +36,10 @@ function begin(chance) {
     }
     const places = chance.shuffle([...home.keys()]);
     knots = places.map((n) => [
-      Math.round(220 + 165 * Math.cos((2 * Math.PI * n) / KNOTS)),
-      Math.round(220 + 165 * Math.sin((2 * Math.PI * n) / KNOTS)),
+      Math.round(220 + 165 * Math.cos((2 * Math.PI * n) / count)),
+      Math.round(220 + 165 * Math.sin((2 * Math.PI * n) / count)),
     ]);
-  } while (crossings(knots) < 6);
+  } while (crossings(knots) < tangled);
   draw();
 }
 
