@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from sandbox import browser, miniwob
-from training.episodes import Decide, Game, past, picture_folder, play
+from training.episodes import Decide, Game, picture_folder, play
 from trajectory import (
     Action,
     Actor,
@@ -73,7 +73,7 @@ def demonstrator(page: str, seed: int) -> Decide:
         instruction: str, steps: Sequence[Step], observation: Observation
     ) -> tuple[str, Action, bool]:
         elements = observation.elements or ()
-        right = miniwob.oracle(page, instruction, elements, past(steps))
+        right = miniwob.oracle(page, instruction, elements, miniwob.past(steps))
         if astray and not steps:
             others = [
                 e for e in elements

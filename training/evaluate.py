@@ -29,7 +29,7 @@ from agent.policies.openai import OpenAIPolicy
 from agent.policy import PolicyRequest
 from sandbox import browser, miniwob
 from training.demonstrations import seeds_of
-from training.episodes import Game, Unsupported, past, play
+from training.episodes import Game, Unsupported, play
 from trajectory import Action, Actor, Observation, Step
 
 UNSEEN = range(10_000, 10_010)
@@ -136,7 +136,9 @@ def _play_one(policy: OpenAIPolicy, game: Game, seed: int, score: Score, misses:
         score.seconds.append(time.monotonic() - begun)
         score.steps += 1
         try:
-            right = miniwob.oracle(game.name, instruction, observation.elements or (), past(steps))
+            right = miniwob.oracle(
+                game.name, instruction, observation.elements or (), miniwob.past(steps)
+            )
         except miniwob.NoWay:
             right = None
         if right is not None:

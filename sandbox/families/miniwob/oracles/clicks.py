@@ -6,6 +6,7 @@ import re
 
 from sandbox.families.miniwob.sight import Decision, Script, Sight, quote
 from sandbox.families.protocol import NoWay
+from trajectory import Click
 
 SUBMIT = "named('button', 'Submit')"
 
@@ -139,11 +140,16 @@ def _menu_icon(sight: Sight) -> Decision:
 
 def _pie(sight: Sight) -> Decision:
     label = quote(quoted(sight))
-    title = f"all('#divWheel text').find(e => e.textContent === {label})"
-    place = sight.js(f"(e => e && shown(e) && hit(e))({title})")
+    place = sight.js(
+        f"(e => e && shown(e) && hit(e))(all('#divWheel text').find(e => e.textContent === {label}))"
+    )
+    clicks = len(sight.actions(Click))
+    if place and clicks >= 3:
+        # In the page without delay the first item takes no click at all.
+        raise NoWay(f"the pie does not take a click on {label}")
     if place:
         return sight.tap(f"I click {label}.", place)
-    if sight.actions(type(sight.click("", "one('#divWheel svg')")[1])):
+    if clicks:
         return sight.wait("The pie is opening, I wait.")
     return sight.click("I open the pie.", "one('#divWheel [id*=spreader]')")
 

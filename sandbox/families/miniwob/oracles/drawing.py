@@ -116,15 +116,18 @@ def _draw_circle(sight: Sight) -> Decision:
 def _draw_line(sight: Sight) -> Decision:
     if sight.js("one('svg path') !== null"):
         return sight.click("The line is drawn, I submit.", SUBMIT)
-    # The page takes the dot to be 4 pixels left of and above where it is drawn.
+    # The page takes the dot to be 4 pixels left of and above where it is drawn, and counts only where
+    # the pointer was reported: the beginning of a drag always is.
     x, y = (place - 2 for place in _marked(sight))
     left, top, width, height = sight.js(
         "(r => [r.left, r.top, r.width, r.height])(one('svg').getBoundingClientRect())"
     )
     if "horizontal" in sight.said:
-        path = [(left + 4, y), (x - 2, y), (left + width - 6, y)]
+        away = left + 4 if x - left > width / 2 else left + width - 6
+        path = [(x, y), ((x + away) / 2, y), (away, y)]
     elif "vertical" in sight.said:
-        path = [(x, top + 4), (x, y - 2), (x, top + height - 6)]
+        away = top + 4 if y - top > height / 2 else top + height - 6
+        path = [(x, y), (x, (y + away) / 2), (x, away)]
     else:
         raise NoWay(f"no direction in {sight.said!r}")
     return sight.drag("I draw the line through the dot.", path)
