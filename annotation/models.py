@@ -70,7 +70,6 @@ class Session(models.Model):
     class Mode(models.TextChoices):
         INTERACTIVE = "interactive"
         IN_SITU = "in_situ"
-        ROLLOUT = "rollout"
 
     class Controller(models.TextChoices):
         AGENT = "agent"

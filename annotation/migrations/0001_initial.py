@@ -133,7 +133,6 @@ class Migration(migrations.Migration):
                         choices=[
                             ("interactive", "Interactive"),
                             ("in_situ", "In Situ"),
-                            ("rollout", "Rollout"),
                         ],
                         default="interactive",
                         max_length=16,
