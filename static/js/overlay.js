@@ -18,7 +18,8 @@ function shape(name, attributes, text) {
 export function draw(svg, marks) {
   svg.replaceChildren(arrowHead());
   // Rings and numbers keep their size on the page however small the picture is shown.
-  const unit = Math.min(2.2, Math.max(1, svg.viewBox.baseVal.width / (svg.clientWidth || 1280) / 1.35));
+  const ratio = svg.viewBox.baseVal.width / (svg.clientWidth || 1280);
+  const unit = Math.min(2.2, ratio < 1 ? ratio : Math.max(1, ratio / 1.35));
   const taken = [];
   for (const mark of marks) {
     const group = shape("g", { class: `mark ${mark.kind}${mark.chosen ? " chosen" : ""}` });
