@@ -26,6 +26,7 @@ __all__ = [
 _MODULES: dict[str, str] = {
     "miniwob": "sandbox.families.miniwob",
     "games": "sandbox.families.games",
+    "lmgame": "sandbox.families.lmgame",
     "osworld": "sandbox.families.osworld",
     "hybrid": "sandbox.families.hybrid",
 }
