@@ -34,12 +34,16 @@ _BUTTON_BITS: dict[Button, int] = {"left": 1, "right": 2, "middle": 4, "back": 8
 
 
 class Command(NamedTuple):
-    """One command to send; `frame` asks for a frame after it, `pause_ms` for time to pass first."""
+    """One command to send. `frame`: the page gets it with a frame; `pause_ms`: time passes before.
+
+    `heard_later`: it is answered before the page's script hears of it; the next frame brings it.
+    """
 
     method: str
     params: dict[str, Any]
     frame: bool = False
     pause_ms: int = 0
+    heard_later: bool = False
 
 
 @dataclass(slots=True)
@@ -142,8 +146,10 @@ class Hands:
     def _scroll(self, point: Point, dx: int, dy: int) -> list[Command]:
         if max(abs(dx), abs(dy)) > MAX_NOTCHES:
             raise ValueError(f"a scroll is counted in notches, at most {MAX_NOTCHES}")
+        moved = self._moved(point)._replace(frame=True)
         wheel = {"deltaX": dx * NOTCH_PX, "deltaY": dy * NOTCH_PX}
-        return [self._moved(point), self._mouse("mouseWheel", **wheel)._replace(frame=True)]
+        turned = self._mouse("mouseWheel", **wheel)._replace(frame=True, heard_later=True)
+        return [moved, turned]
 
     # -- keyboard ----------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sandbox.providers.browser.clock import Clock
 
 _FRAME_S = 1 / 60
+_FRAME_INPUT_S = 0.001  # input that is only delivered with a frame must have reached the page first
 _REMEMBERED = 256
 _ELEMENTS = f"{ELEMENTS_JS}({json.dumps({'screenWidth': 0})})"
 
@@ -85,17 +86,14 @@ class BrowserPage:
     def observe(self, *, elements: bool = False) -> Frame:
         """Run one frame and return what it shows. Raises DesktopLost."""
         with self._turn():
-            self.target.loaded()
-            found = self.target.send_script(_ELEMENTS) if elements else None
-            url = self.target.send_script("location.href")
-            png = self.target.frame(picture=True)
+            png, url, found = self._look("location.href", elements, picture=True)
             self._seq += 1
             return Frame(
                 png=png,
                 width=self.width,
                 height=self.height,
-                elements=None if found is None else _elements(self.target.value(found)),
-                url=str(self.target.value(url)),
+                elements=found,
+                url=str(url),
                 captured_at=time.time(),
                 seq=self._seq,
             )
@@ -181,17 +179,8 @@ class BrowserPage:
         with self._turn():
             if action is not None:
                 self._act(action)
-                self.target.loaded()
-            target = self.target
-            value = target.send_script(probe) if probe else None
-            found = target.send_script(_ELEMENTS) if elements else None
-            png = target.frame(picture=picture)
-            return StepResult(
-                png,
-                target.value(value) if value else None,
-                _elements(target.value(found)) if found else None,
-                tuple(self._notes()),
-            )
+            png, value, found = self._look(probe, elements, picture)
+            return StepResult(png, value, found, tuple(self._notes()))
 
     def frames(self, duration_ms: float) -> None:
         """Run frames at 60 a second for `duration_ms` of real time."""
@@ -233,6 +222,25 @@ class BrowserPage:
             case _:
                 self._no(f"way to do {type(action).__name__}")
 
+    def _look(
+        self, probe: str, elements: bool, picture: bool
+    ) -> tuple[bytes, object, tuple[Element, ...] | None]:
+        """Run the scripts and a frame; again if the page went elsewhere meanwhile."""
+        target = self.target
+        while True:
+            value = target.send_script(probe) if probe else None
+            found = target.send_script(_ELEMENTS) if elements else None
+            png = target.frame(picture=picture)
+            try:
+                seen = target.value(value) if value else None
+                listed = _elements(target.value(found)) if found else None
+            except ActionFailed:
+                if not target.follow():
+                    raise
+                continue
+            if not target.follow():
+                return png, seen, listed
+
     def _deliver(self, commands: Sequence[Command]) -> None:
         """Send input ahead as far as it goes and return when the page has handled all of it."""
         target = self.target
@@ -240,9 +248,13 @@ class BrowserPage:
         for command in commands:
             if command.pause_ms:
                 self._frames(command.pause_ms)
-            sent.append(target.send(command.method, command.params))
+            reply = target.send(command.method, command.params)
             if command.frame:
-                target.frame(picture=False)
+                target.wait(reply, patience_s=_FRAME_INPUT_S)
+                if command.heard_later:
+                    target.frame(picture=False)
+            else:
+                sent.append(reply)
         for reply in sent:
             target.wait(reply)
 

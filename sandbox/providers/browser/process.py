@@ -35,7 +35,7 @@ _FLAGS = (
     # Frames come when they are asked for, and each holds all that happened before.
     "--enable-begin-frame-control", "--run-all-compositor-stages-before-draw",
     "--disable-new-content-rendering-timeout", "--disable-threaded-animation",
-    "--disable-threaded-scrolling", "--disable-checker-imaging",
+    "--disable-threaded-scrolling", "--disable-checker-imaging", "--disable-smooth-scrolling",
     # The compositor in the browser's own process and a single raster thread: a third faster.
     "--in-process-gpu", "--num-raster-threads=1",
     # A UDP socket would not ask the host resolver.

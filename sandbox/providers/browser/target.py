@@ -19,6 +19,7 @@ from sandbox.providers.browser.spec import PageSpec
 ANSWER_S = 10.0
 """A page that does not answer for this long is given up."""
 LOAD_S = 15.0
+_START_S = 0.3
 _FRAME_MS = 1000 / 60
 _PATIENCE_S = 0.02  # then a frame is given: some input is only delivered with one
 _MAX_NOTES = 50
@@ -50,6 +51,9 @@ class Target:
         self._changed = threading.Condition()
         self._loads: set[str] = set()
         self._loading = False
+        self._asked = self._followed = (
+            0  # navigations that the page has begun, and those waited for
+        )
         deadline = time.monotonic() + ANSWER_S
         made = connection.send("Target.createBrowserContext", {"disposeOnDetach": True})
         self.context = str(made.result(deadline)["browserContextId"])
@@ -80,13 +84,13 @@ class Target:
         """Send a command and return its result. Raises ActionFailed, DesktopLost."""
         return self.wait(self.send(method, params))
 
-    def wait(self, reply: Reply) -> dict[str, Any]:
-        """Return the result of `reply`, giving frames while it does not come.
+    def wait(self, reply: Reply, *, patience_s: float = _PATIENCE_S) -> dict[str, Any]:
+        """Return the result of `reply`, giving a frame each `patience_s` while it does not come.
 
         Raises ActionFailed, DesktopLost.
         """
         deadline = time.monotonic() + ANSWER_S
-        while not reply.arrived(min(deadline, time.monotonic() + _PATIENCE_S)):
+        while not reply.arrived(min(deadline, time.monotonic() + patience_s)):
             if time.monotonic() > deadline:
                 raise self.give_up(reply.method)
             self.frame(picture=False)
@@ -143,6 +147,8 @@ class Target:
             raise ActionFailed(f"{url}: {answer['errorText']}")
         if loader := answer.get("loaderId"):
             self._until(lambda: loader in self._loads, f"{url} did not load")
+            self.loaded()
+        self._followed = self._asked
 
     def back(self) -> None:
         """Go one page back in history. Raises ActionFailed if this is the first, DesktopLost."""
@@ -154,6 +160,20 @@ class Target:
             self._loading = True  # until the event says otherwise
         self.call("Page.navigateToHistoryEntry", {"entryId": history["entries"][index - 1]["id"]})
         self.loaded()
+
+    def follow(self) -> bool:
+        """Whether the page was going elsewhere; waits until it is there.
+
+        Only what was read before a call that gives False is of one page. Raises ActionFailed, DesktopLost.
+        """
+        if self._asked == self._followed and not self._loading:
+            return False
+        self._followed = self._asked
+        with self._changed:
+            # Some navigations never start: downloads, empty answers.
+            self._changed.wait_for(lambda: self._loading or bool(self.lost), _START_S)
+        self.loaded()
+        return True
 
     def loaded(self) -> None:
         """Wait until the page does not load any more. Raises ActionFailed, DesktopLost."""
@@ -274,9 +294,16 @@ class Target:
                 self._loads.add(params["loaderId"])
                 self._changed.notify_all()
 
+    def _on_asked(self, params: dict[str, Any]) -> None:
+        if params["frameId"] == self.id and params["disposition"] == "currentTab":
+            self._asked += 1
+
     def _on_loading(self, params: dict[str, Any]) -> None:
         if params["frameId"] == self.id:
-            self._loading = True
+            with self._changed:
+                self._asked += 1
+                self._loading = True
+                self._changed.notify_all()
 
     def _on_loaded(self, params: dict[str, Any]) -> None:
         if params["frameId"] == self.id:
@@ -343,6 +370,7 @@ class Target:
 _AUTO_ATTACH = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True}
 _HANDLERS: dict[str, Callable[[Target, dict[str, Any]], None]] = {
     "Page.lifecycleEvent": Target._on_lifecycle,
+    "Page.frameRequestedNavigation": Target._on_asked,
     "Page.frameStartedLoading": Target._on_loading,
     "Page.frameStoppedLoading": Target._on_loaded,
     "Page.javascriptDialogOpening": Target._on_dialog,
