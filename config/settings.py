@@ -172,10 +172,12 @@ if PRODUCTION:
     SECURE_HSTS_INCLUDE_SUBDOMAINS = True
     SECURE_HSTS_PRELOAD = True
 
-# --- tasks in OSWorld's JSON ----------------------------------------------------------------------
+# --- tasks from folders ---------------------------------------------------------------------------
 # Folders on every machine that runs tasks: theirs, and the files that they download.
 OSWORLD_TASKS = env.text("OSWORLD_TASKS")
 OSWORLD_ASSETS = env.text("OSWORLD_ASSETS")
+# Where `manage.py synthesise` puts made tasks, and the families find them beside our own.
+SYNTHESISED_TASKS = env.text("SYNTHESISED_TASKS") or str(env.state_folder() / "tasks")
 
 # --- static files ---------------------------------------------------------------------------------
 STATIC_URL = "/static/"

@@ -10,7 +10,8 @@ class SandboxConfig(AppConfig):
 
     def ready(self) -> None:
         """Tell the families, which know no settings, where an admin keeps tasks and their files."""
-        from sandbox.families import osworld
+        from sandbox.families import browsing, osworld, web
 
         tasks, assets = settings.OSWORLD_TASKS, settings.OSWORLD_ASSETS
         osworld.configure(Path(tasks) if tasks else None, Path(assets) if assets else None)
+        web.FAMILY.folder = browsing.FAMILY.folder = Path(settings.SYNTHESISED_TASKS)

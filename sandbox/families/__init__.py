@@ -29,6 +29,8 @@ _MODULES: dict[str, str] = {
     "lmgame": "sandbox.families.lmgame",
     "osworld": "sandbox.families.osworld",
     "hybrid": "sandbox.families.hybrid",
+    "web": "sandbox.families.web",
+    "browsing": "sandbox.families.browsing",
 }
 """Name of the family -> the module that has it as FAMILY; imported when it is first asked for."""
 

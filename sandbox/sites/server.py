@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import sqlite3
+import sys
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,12 +22,16 @@ MAX_INSTANCES = 512
 
 @dataclass(slots=True)
 class Instance:
-    """One app with its rows. `key` is in its address: who does not know it can't reach it."""
+    """One app with its rows. `key` is in its address: who does not know it can't reach it.
+
+    `begun` is what the rows were when it was opened.
+    """
 
     app: App
     database: sqlite3.Connection
     key: str
     base: str
+    begun: dict[str, list[dict[str, Any]]]
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -44,7 +49,7 @@ class Server:
     def __init__(self) -> None:
         self._instances: dict[str, Instance] = {}
         self._lock = threading.Lock()
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._http = _Quiet(("127.0.0.1", 0), _handler(self))
         self._http.daemon_threads = True
         threading.Thread(target=self._http.serve_forever, name="sites", daemon=True).start()
 
@@ -54,7 +59,8 @@ class Server:
 
     def open(self, app: App, seed: int) -> Instance:
         """Return a fresh instance of `app` with the rows of `seed`."""
-        made = Instance(app, app.create(seed), secrets.token_hex(8), self.base)
+        database = app.create(seed)
+        made = Instance(app, database, secrets.token_hex(8), self.base, state(database))
         with self._lock:
             self._instances[made.key] = made
             while len(self._instances) > MAX_INSTANCES:
@@ -89,6 +95,13 @@ class Server:
         except (NotFound, sqlite3.ProgrammingError):
             return 404, "", instance.app.frame("<h1>There is no such page</h1>")
         return 200, "", page.replace('<base href="./">', f'<base href="/{key}/">')
+
+
+class _Quiet(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a browser that went away in mid-answer; the rest as always."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
