@@ -128,6 +128,24 @@ def test_workers_by_address_keep_their_place_and_the_time(opened):
         assert said == [*want, page.evaluate("Date.now()")]
 
 
+def test_workers_that_end_or_never_begin_hold_nothing_up(opened):
+    page = opened("/")
+    page.evaluate("""(() => {
+      const blob = (code) => URL.createObjectURL(new Blob([code], { type: 'text/javascript' }));
+      new Worker('sub/missing.js'); new Worker('sub/missing.js', { type: 'module' });
+      new Worker(blob('setTimeout(() => close(), 30)'));
+      const cut = new Worker(blob('setInterval(() => {}, 1)')); setTimeout(() => cut.terminate(), 20);
+      new Worker(blob('throw new Error(1)'));
+      globalThis.lost = document.createElement('iframe'); document.body.append(lost);
+      lost.contentWindow.setInterval(() => { globalThis.late = performance.now(); }, 10);
+      setTimeout(() => lost.remove(), 25);
+    })()""")
+    page.evaluate("new Promise((go) => { const w = new Worker('sub/module.js', {type: 'module'});"
+                  "w.onmessage = go; })")  # fmt: skip
+    assert page.clock.step(100).now == 100
+    assert page.evaluate("late") == 20
+
+
 def test_a_frame_of_another_origin_keeps_time_with_the_page(opened, site):
     page = opened("/")
     page.clock.step(1000)

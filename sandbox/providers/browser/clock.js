@@ -18,7 +18,8 @@ function install(config, source) {
     }
   }
   const shown = shared?.shown ?? new WeakMap();
-  const engine = shared?.engine ?? makeEngine(real, follows ? { ...config, running: false } : config);
+  const running = config.running && !follows;
+  const engine = shared?.engine ?? makeEngine(real, { ...config, running });
   const disguise = makeDisguise(scope, shown);
   let start = shared || follows ? engine.now() : 0;
 

@@ -9,7 +9,9 @@ What it does not cover, and what a task on such a page must not rely on:
 
 * time that comes from elsewhere: a server's time by fetch or WebSocket, network games;
 * WASM threads that wait with Atomics.wait, audio worklets, shared workers and service workers;
-* CSS animations inside shadow roots, and the pixels of a video between two seeks;
+* a worker that never yields: a step waits 5 s for it, then says so and goes on without it;
+* animations inside shadow roots, and the pixels of a video between two seeks;
+* windows of their own (window.open), which keep a time line of their own;
 * entries of PerformanceObserver for navigation and resources, requestVideoFrameCallback;
 * a page that loads resources while time stands still: they arrive in real time, so wait for them
   before the first step where the order matters.

@@ -5,7 +5,7 @@ const FRAME_MS = 1000 / 60;
 const LANES = 8; // callbacks per turn of the event loop; each has its own microtask checkpoint
 const BUSY_READS = 1e6; // a loop that waits for the clock is let go after so many reads
 const LONGEST_SLICE_MS = 50; // of real time, so that a slow page never piles up a debt
-const FOLLOWER_MS = 10_000;
+const FOLLOWER_MS = 5000; // of real time: a worker that computes is waited for so long
 
 function makeEngine(real, { now = 0, rate = 1, running = false, epoch, seed }) {
   const realms = new Set();

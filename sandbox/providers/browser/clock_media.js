@@ -11,13 +11,16 @@ function installMedia(scope, disguise, engine, real, after, cancel) {
     const own = (name) => Object.getOwnPropertyDescriptor(MediaElement.prototype, name);
     const [position, rateOf] = [own("currentTime"), own("playbackRate")];
     const standStill = MediaElement.prototype.pause;
-    const heard = ["play", "playing", "pause", "timeupdate", "ended", "seeking", "seeked", "waiting"];
+    const heard = [
+      "play", "playing", "pause", "timeupdate", "ended", "seeking", "seeked", "waiting",
+    ];
 
     const length = (media) => (Number.isFinite(media.duration) ? media.duration : Infinity);
     const place = (media, note) => {
       const passed = ((engine.now() - note.at) / 1000) * rateOf.get.call(media);
       const total = note.from + passed;
-      return media.loop && length(media) > 0 ? total % length(media) : Math.min(total, length(media));
+      const whole = length(media);
+      return media.loop && whole > 0 ? total % whole : Math.min(total, whole);
     };
     const tell = (media, kind) => after(0, () => real.dispatch(media, new scope.Event(kind)));
 
@@ -57,12 +60,13 @@ function installMedia(scope, disguise, engine, real, after, cancel) {
       position.set.call(media, place(media, note));
     }
 
+    const muffle = (event) => event.isTrusted && event.stopImmediatePropagation();
     const mine = new WeakSet();
     function adopt(media) {
       if (mine.has(media)) return;
       mine.add(media);
       for (const kind of heard) {
-        real.listen(media, kind, (event) => event.isTrusted && event.stopImmediatePropagation(), true);
+        real.listen(media, kind, muffle, true);
       }
     }
 
@@ -136,7 +140,8 @@ function installMedia(scope, disguise, engine, real, after, cancel) {
     replaceGetter(base, "state", function (get) {
       return contexts.get(this)?.state ?? get.call(this);
     });
-    for (const [name, state] of [["resume", "running"], ["suspend", "suspended"], ["close", "closed"]]) {
+    const turns = { resume: "running", suspend: "suspended", close: "closed" };
+    for (const [name, state] of Object.entries(turns)) {
       replace(prototype, name, async function (original) {
         const note = contexts.get(this);
         if (!note || name === "close") await original.call(this);
@@ -154,13 +159,15 @@ function installMedia(scope, disguise, engine, real, after, cancel) {
       if (!Number.isFinite(wait)) return;
       ends.set(source, after(wait, () => real.dispatch(source, new scope.Event("ended"))));
     };
-    const owners = [scope.AudioScheduledSourceNode, scope.AudioBufferSourceNode].map((one) => one.prototype);
+    const owners = [scope.AudioScheduledSourceNode, scope.AudioBufferSourceNode]
+      .map((one) => one.prototype);
     for (const owner of owners) {
       if (!Object.hasOwn(owner, "start")) continue;
       replace(owner, "start", function (original, args) {
         original.apply(this, args);
         const [when = 0, offset = 0, duration] = args;
-        const whole = this.buffer ? (this.buffer.duration - offset) / (this.playbackRate.value || 1) : Infinity;
+        const whole = this.buffer
+          ? (this.buffer.duration - offset) / (this.playbackRate.value || 1) : Infinity;
         const begin = Math.max(when, this.context.currentTime);
         if (!this.loop) ending(this, begin + Math.min(whole, duration ?? Infinity));
       });

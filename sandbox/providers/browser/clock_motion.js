@@ -1,6 +1,6 @@
 // What moves by itself: CSS animations and transitions, Web Animations, document.timeline, SMIL.
-// Each animation is held at playback rate 0, which leaves its play state and its style rules as they
-// were, and is sought frame by frame. Its events are sent at the time of the frame that passes them.
+// Each animation is held at playback rate 0, which leaves its play state and its style rules as
+// they were, and is sought frame by frame. Its events are sent when the frame passes them.
 
 function installMotion(scope, disguise, engine, real, start) {
   const { replace, replaceGetter } = disguise;
@@ -21,7 +21,7 @@ function installMotion(scope, disguise, engine, real, start) {
   function hold(animation) {
     const state = playState.get.call(animation);
     if (held.has(animation) || state === "idle" || state === "finished") return;
-    if (timelineOf.call(animation) !== document.timeline) return; // driven by scrolling, not by time
+    if (timelineOf.call(animation) !== document.timeline) return; // driven by scrolling
     if (!known.has(animation)) {
       known.add(animation);
       real.listen(animation, "finish", muffle, true);
@@ -137,14 +137,14 @@ function installMotion(scope, disguise, engine, real, start) {
   });
 
   const pictures = document.getElementsByTagName("svg");
-  const smil = ["animate", "animateTransform", "animateMotion", "set"].map(
-    (tag) => document.getElementsByTagName(tag));
+  const moving = ["animate", "animateTransform", "animateMotion", "set"];
+  const smil = moving.map((tag) => document.getElementsByTagName(tag));
 
   // `pauseAnimations` and `setCurrentTime` belong to the outermost svg.
   function seekPictures() {
     if (!pictures.length || !smil.some((list) => list.length)) return;
     for (const picture of pictures) {
-      if (picture.ownerSVGElement || !picture.querySelector("animate,animateTransform,animateMotion,set")) continue;
+      if (picture.ownerSVGElement || !picture.querySelector(moving.join())) continue;
       picture.pauseAnimations();
       picture.setCurrentTime((engine.now() - start) / 1000);
     }

@@ -9,7 +9,8 @@ function installTime(scope, disguise, engine, start) {
   replace(NativeDate, "now", () => wall());
   replaceClass(scope, "Date", {
     apply: () => new NativeDate(wall()).toString(),
-    construct: (target, args, made) => Reflect.construct(target, args.length ? args : [wall()], made),
+    construct: (target, args, made) =>
+      Reflect.construct(target, args.length ? args : [wall()], made),
   });
 
   replace(scope.Performance.prototype, "now", () => since());

@@ -1,4 +1,4 @@
-// What waits: setTimeout, setInterval, requestAnimationFrame, requestIdleCallback, AbortSignal.timeout.
+// What waits: setTimeout, setInterval, animation frames, idle callbacks, AbortSignal.timeout.
 
 function installTimers(scope, disguise, engine, real, start) {
   const { replace } = disguise;

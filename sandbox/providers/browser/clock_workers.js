@@ -1,5 +1,5 @@
-// Who else keeps time: dedicated workers, and frames of other origins. Messages of ours travel on the
-// same road as the page's own, so they stay in order with them, and no listener of the page sees them.
+// Who else keeps time: dedicated workers, and frames of other origins. Messages of ours travel on
+// the same road as the page's own and stay in order with them; no listener of the page sees them.
 
 const MARK = "\u0000tandem.clock";
 
@@ -99,7 +99,10 @@ function followPage(scope, disguise, engine, real, config) {
   engine.href = config.href;
   replaceGetter(scope.WorkerGlobalScope.prototype, "location", () => location);
   const location = Object.create(scope.WorkerLocation.prototype);
-  for (const name of ["href", "origin", "protocol", "host", "hostname", "port", "pathname", "search", "hash"]) {
+  const parts = [
+    "href", "origin", "protocol", "host", "hostname", "port", "pathname", "search", "hash",
+  ];
+  for (const name of parts) {
     Object.defineProperty(location, name, { value: place[name], enumerable: true });
   }
   Object.defineProperty(location, "toString", { value: () => config.href });
