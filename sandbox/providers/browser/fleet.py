@@ -59,7 +59,7 @@ class Fleet:
         max_mb: int = 2048,
         idle_s: float = 900.0,
     ) -> None:
-        self._temporary = tempfile.TemporaryDirectory(prefix="tandem-fleet-") if not state else None
+        self._temporary = None if state else tempfile.TemporaryDirectory(prefix="tandem-fleet-")
         self.state = state or Path(self._temporary.name if self._temporary else "")
         self.state.mkdir(parents=True, exist_ok=True)
         sweep(self.state)
@@ -69,6 +69,7 @@ class Fleet:
         self._browsers: list[_Browser] = []
         self._ends: Counter[str] = Counter()
         self._changed = threading.Condition()
+        self._ending: list[threading.Thread] = []
         self._over = threading.Event()
         self._keeper = threading.Thread(target=self._keep, name="fleet-keeper", daemon=True)
         self._keeper.start()
@@ -99,12 +100,15 @@ class Fleet:
                 self._end(browser, str(error))
                 raise
             except (CdpError, DesktopLost) as error:
-                self._end(browser, f"no page could be opened: {error}")
+                with self._changed:  # its other pages go on
+                    browser.retire = browser.retire or f"no page could be opened: {error}"
                 if time.monotonic() > deadline:
                     raise ProvisionFailed(f"no page could be opened: {error}") from error
             finally:
                 with self._changed:
                     browser.reserved -= 1
+                    if browser.retire and not _load(browser):
+                        self._drop(browser, browser.retire)
                     self._changed.notify_all()
 
     def stats(self) -> dict[str, Any]:
@@ -126,11 +130,10 @@ class Fleet:
         """End every browser and remove what they left."""
         self._over.set()
         with self._changed:
-            browsers, self._browsers = self._browsers, []
-            self._changed.notify_all()
-        for browser in browsers:
-            if browser.process is not None:
-                browser.process.close("the fleet was closed")
+            for browser in list(self._browsers):
+                self._drop(browser, "the fleet was closed")
+        for thread in self._ending:
+            thread.join()
         if threading.current_thread() is not self._keeper:
             self._keeper.join()
         if self._temporary is not None:
@@ -237,7 +240,9 @@ class Fleet:
         self._ends[cause] += 1
         self._changed.notify_all()
         if browser.process is not None:
-            threading.Thread(target=browser.process.close, args=(cause,), daemon=True).start()
+            self._ending = [thread for thread in self._ending if thread.is_alive()]
+            self._ending.append(threading.Thread(target=browser.process.close, args=(cause,)))
+            self._ending[-1].start()
 
     def _end(self, browser: _Browser, cause: str) -> None:
         """End a browser that can't be trusted any more, with all its pages."""

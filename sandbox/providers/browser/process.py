@@ -20,7 +20,7 @@ from sandbox.providers.browser.spec import LOOPBACK, BrowserMissing
 _PROGRAM = (
     "/usr/lib/chromium/chromium-headless-shell"  # Debian's; the one in PATH wraps it in a shell
 )
-_START_S = 20.0
+_START_S = 60.0
 _STOP_S = 3.0
 _TAIL_BYTES = 1500
 

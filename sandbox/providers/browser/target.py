@@ -16,10 +16,11 @@ from sandbox.provider import ActionFailed, DesktopLost
 from sandbox.providers.browser.cdp import CdpError, Connection, Gone, NoAnswer, Refused, Reply
 from sandbox.providers.browser.spec import PageSpec
 
-ANSWER_S = 10.0
+ANSWER_S = 20.0
 """A page that does not answer for this long is given up."""
 LOAD_S = 15.0
 _START_S = 0.3
+_DISPOSE_S = 2.0
 _FRAME_MS = 1000 / 60
 _PATIENCE_S = 0.02  # then a frame is given: some input is only delivered with one
 _MAX_NOTES = 50
@@ -42,7 +43,7 @@ class Target:
         stuck: Callable[[str], None],
     ) -> None:
         self.spec = spec
-        self.lost = ""
+        self.id = self.session = self.lost = ""
         self.notes: list[str] = []
         self.damaged = True  # something has changed on the page since this was last set to False
         self._connection, self._frames, self._scripts, self._stuck = (
@@ -57,17 +58,11 @@ class Target:
         deadline = time.monotonic() + ANSWER_S
         made = connection.send("Target.createBrowserContext", {"disposeOnDetach": True})
         self.context = str(made.result(deadline)["browserContextId"])
-        window = {"url": "about:blank", "width": spec.width, "height": spec.height}
-        made = connection.send(
-            "Target.createTarget",
-            {**window, "browserContextId": self.context, "enableBeginFrameControl": True},
-        )
-        self.id = str(made.result(deadline)["targetId"])
-        attach = {"targetId": self.id, "flatten": True}
-        made = connection.send("Target.attachToTarget", attach)
-        self.session = str(made.result(deadline)["sessionId"])
-        connection.subscribe(self.session, self._event)
-        self._prepare(deadline)
+        try:
+            self._create(deadline)
+        except BaseException:
+            self.dispose()
+            raise
 
     # -- asking ------------------------------------------------------------------------------
 
@@ -205,17 +200,31 @@ class Target:
         with self._changed:
             self.lost = self.lost or cause
             self._changed.notify_all()
-        self._connection.unsubscribe(self.session, self.lost)
+        if self.session:
+            self._connection.unsubscribe(self.session, self.lost)
 
     def dispose(self) -> None:
         """Remove the page with its context: storage, cookies, caches, workers."""
         self.die("the page was closed")
         with suppress(CdpError):
-            self._connection.call(
-                "Target.disposeBrowserContext", {"browserContextId": self.context}
-            )
+            context = {"browserContextId": self.context}
+            self._connection.call("Target.disposeBrowserContext", context, timeout=_DISPOSE_S)
 
     # -- inside ------------------------------------------------------------------------------
+
+    def _create(self, deadline: float) -> None:
+        connection, spec = self._connection, self.spec
+        window = {"url": "about:blank", "width": spec.width, "height": spec.height}
+        made = connection.send(
+            "Target.createTarget",
+            {**window, "browserContextId": self.context, "enableBeginFrameControl": True},
+        )
+        self.id = str(made.result(deadline)["targetId"])
+        attach = {"targetId": self.id, "flatten": True}
+        made = connection.send("Target.attachToTarget", attach)
+        self.session = str(made.result(deadline)["sessionId"])
+        connection.subscribe(self.session, self._event)
+        self._prepare(deadline)
 
     def _prepare(self, deadline: float) -> None:
         fetch = {"patterns": [{"urlPattern": "*", "requestStage": "Request"}]}
