@@ -20,7 +20,8 @@ def decide(look: Look) -> Decision:
     target = min(columns, key=lambda c: abs(c - state["side"] / 2))
     aim = max(-30.0, min(30.0, (target - x) / 6))
     left, top = look.at["start"]
-    return "The paddle goes under the ball.", Move(round(left + x - aim), round(top))
+    under = max(0.0, min(float(state["side"]), x - aim))
+    return "The paddle goes under the ball.", Move(round(left + under), round(top))
 
 
 def landing(state: Mapping[str, Any]) -> float:

@@ -15,6 +15,7 @@ host({
     const intro = runner.playIntro.bind(runner);
     runner.playIntro = () => {
       intro();
+      if (!runner.playingIntro) return;
       runner.containerEl.style.webkitAnimation = "";
       setTimeout(() => runner.startGame(), 400);
     };

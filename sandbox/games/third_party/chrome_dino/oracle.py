@@ -1,20 +1,24 @@
-"""Jumps when the next cactus is as near as the dinosaur's jump is long at this speed."""
+"""Jumps when the next group of cacti fits below the jump, as late as that."""
 
 from __future__ import annotations
 
 from sandbox.games.player import Decision, Look
 from trajectory import Hotkey, Wait
 
-_WIDTH = 44
+_WIDTH, _LOW, _HIGH = 44, 8, 29
+"""The dinosaur's width in pixels; the frames of a jump between which it is above the cacti."""
 
 
 def decide(look: Look) -> Decision:
     state = look.state
     if not state["started"]:
         return "The dinosaur stands still. I jump to start.", Hotkey(("up",))
-    ahead = [o["x"] - (state["x"] + _WIDTH) for o in state["obstacles"] if o["x"] > state["x"]]
-    # One action is three frames, and in a frame the ground moves by `speed` pixels.
-    near = 9 * state["speed"]
-    if ahead and min(ahead) < near and not state["jumping"]:
-        return "A cactus is close. I jump.", Hotkey(("up",))
+    ahead = [o for o in state["obstacles"] if o["x"] + o["width"] > state["x"]]
+    if ahead and not state["jumping"]:
+        first = min(ahead, key=lambda o: o["x"])
+        away = first["x"] - (state["x"] + _WIDTH)
+        # In a frame the ground moves by `speed` pixels; an action is three frames.
+        latest = _HIGH * state["speed"] - first["width"] - _WIDTH
+        if away < max(latest, (_LOW + 3) * state["speed"]):
+            return "A cactus is close. I jump.", Hotkey(("up",))
     return "Nothing to jump over yet.", Wait(0)
