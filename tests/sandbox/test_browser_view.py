@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import os
+import shutil
 import signal
 import struct
 import time
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
+from playwright.async_api import async_playwright
 
 from sandbox.provider import Desktop, DesktopLost, Handle, ProvisionFailed, SandboxSpec
 from sandbox.providers.browser.provider import BrowserProvider
@@ -21,7 +23,8 @@ from sandbox.providers.browser.rfb_input import Reader, key_name
 from sandbox.rfb import Key, Pointer, encode_input
 from sandbox.stream import Relay
 from tests.sandbox.desktops import needs_headless_shell, new_id
-from tests.sandbox.screens import Viewer, viewer
+from tests.sandbox.screens import Viewer, until, viewer
+from tests.sandbox.test_desktop_js import Site
 from tests.sandbox.test_relay import MemoryGate, serving
 from trajectory import KeyDown, KeyUp, MouseDown, MouseUp, Move, Navigate, Scroll
 
@@ -157,6 +160,34 @@ async def test_a_hand_clicks_and_types_only_while_it_has_control(handle, desktop
         await screen.send(encode_input(Pointer(50, 200, 16)) + encode_input(Pointer(50, 200, 0)))
         await holds(desktop, "scrollY", 100)
         assert any(row.event == Key(ord("h"), True) for row in gate.camera.rows)
+
+
+async def test_the_workbench_shows_the_page_and_a_hand_types_into_it(handle, desktop):
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("needs chromium for the workbench's side")
+    site = Site(MemoryGate(handle.rfb_socket))
+    async with serving(site) as port, async_playwright() as playwright:
+        chrome = await playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = await chrome.new_page()
+        await page.goto(f"http://127.0.0.1:{port}/")
+        await page.wait_for_function("states.length && states.at(-1)[0] === 'connected'")
+        # noVNC's canvas, a red box in it.
+        await page.wait_for_function("""() => {
+          const canvas = document.querySelector('#desk canvas');
+          const [red, green] = canvas.getContext('2d').getImageData(260, 50, 1, 1).data;
+          return canvas.width === 320 && red > 200 && green < 60; }""")
+        site.gate.control = True
+        await page.evaluate("desk.setMode('control')")
+        await page.wait_for_function("states.length === 3")
+        await until(lambda: site.gate.camera.taken > 0)
+        box = await page.locator("#desk canvas").bounding_box()
+        assert box is not None
+        scale = box["width"] / WIDTH
+        await page.mouse.click(box["x"] + 50 * scale, box["y"] + 30 * scale)
+        await page.keyboard.type("Taken over")
+        await holds(desktop, "field.value", "Taken over")
+        await chrome.close()
 
 
 async def test_two_viewers_and_one_that_leaves_in_the_middle(handle, desktop):

@@ -1,4 +1,4 @@
-"""A clock of our own for browser pages: stop it, step it, run it faster; the page can't tell.
+"""A clock of our own for browser pages: stop it, step it, run it faster, with the game unaltered.
 
 What it covers: Date, performance, Event.timeStamp, Intl and Temporal; timers, animation frames (60 Hz)
 and idle callbacks; CSS animations and transitions, Web Animations, SMIL, document.timeline; audio and
