@@ -197,3 +197,19 @@ def test_what_can_not_be_done_is_refused_before_anything_is_sent(page):
             page.perform(action, epoch=0, action_id=str(next(IDS)))
     assert page.evaluate("seen.splice(0)") == []
     assert do(page, Click(9, 200, modifiers=()))[-1][-1] == "", "no modifier was left down"
+
+
+def test_a_clipboard_is_its_pages_own(fleet, page):
+    do(page, Click(50, 40))
+    do(page, Type("secret"))
+    do(page, Hotkey(("ctrl", "a")))
+    do(page, Hotkey(("ctrl", "c")))
+    other = fleet.open(PageSpec(width=320, height=240))
+    other.navigate(str(page.observe().url))
+    do(other, Click(50, 40))
+    do(other, Hotkey(("ctrl", "v")))
+    assert other.evaluate(TEXT) == ""
+    other.close()
+    page.evaluate("addEventListener('paste', (e) => seen.push(e.clipboardData.getData('text')))")
+    assert "secret" in do(page, Hotkey(("ctrl", "v")))
+    assert page.evaluate(TEXT) == "secret"

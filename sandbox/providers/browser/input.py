@@ -37,6 +37,7 @@ class Command(NamedTuple):
     """One command to send. `frame`: the page gets it with a frame; `pause_ms`: time passes before.
 
     `heard_later`: it is answered before the page's script hears of it; the next frame brings it.
+    `clipboard`: it copies, cuts or pastes; a paste is not left to the browser.
     """
 
     method: str
@@ -44,6 +45,7 @@ class Command(NamedTuple):
     frame: bool = False
     pause_ms: int = 0
     heard_later: bool = False
+    clipboard: str = ""
 
 
 @dataclass(slots=True)
@@ -175,7 +177,10 @@ class Hands:
             text = "" if {"ctrl", "alt", "meta"} & set(held) else key.text
             params |= {"type": "keyDown" if text else "rawKeyDown", "autoRepeat": again}
             params |= {"text": text, "unmodifiedText": text} if text else {}
-            params |= {"commands": command} if command else {}
+            clip = next((name for name in command if name in ("copy", "cut", "paste")), "")
+            # A command that changes nothing, in place of the shell's own paste.
+            params |= {"commands": ["setMark"] if clip == "paste" else command} if command else {}
+            return Command("Input.dispatchKeyEvent", params, clipboard=clip)
         return Command("Input.dispatchKeyEvent", params)
 
     def _tap(self, name: str) -> Iterator[Command]:

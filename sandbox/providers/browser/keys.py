@@ -65,7 +65,7 @@ EDITING = {
     ("ctrl", "shift", "z"): "redo", ("ctrl", "insert"): "copy", ("shift", "insert"): "paste",
     ("shift", "delete"): "cut",
 }  # fmt: skip
-"""What a desktop's browser does on these keys by itself; the headless shell has to be told."""
+"""What these keys do where text is edited, in every browser."""
 
 
 def find(name: str, *, shift: bool = False) -> Key:

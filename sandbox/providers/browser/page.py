@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from guest.page import ELEMENTS_JS, MAX_ELEMENTS
 from sandbox.provider import ActionFailed, ActionResult, Frame, StaleLease
+from sandbox.providers.browser import clipboard
 from sandbox.providers.browser.input import Command, Hands
 from sandbox.providers.browser.spec import PageSpec
 from sandbox.providers.browser.target import Target
@@ -58,6 +59,7 @@ class BrowserPage:
         self.used_at = time.monotonic()
         self._closed = closed
         self._hands = Hands(self.width, self.height)
+        self._clipboard = ""
         self._lock = threading.RLock()
         self._epoch = 0
         self._seq = 0
@@ -248,6 +250,8 @@ class BrowserPage:
         for command in commands:
             if command.pause_ms:
                 self._frames(command.pause_ms)
+            if command.clipboard in ("copy", "cut"):
+                self._clipboard = str(target.evaluate(clipboard.COPY)) or self._clipboard
             reply = target.send(command.method, command.params)
             if command.frame:
                 target.wait(reply, patience_s=_FRAME_INPUT_S)
@@ -255,6 +259,9 @@ class BrowserPage:
                     target.frame(picture=False)
             else:
                 sent.append(reply)
+            if command.clipboard == "paste":
+                target.wait(reply)
+                target.evaluate(clipboard.paste(self._clipboard))
         for reply in sent:
             target.wait(reply)
 
