@@ -15,7 +15,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import statistics
+import sys
 import threading
 import time
 from typing import Any
@@ -42,6 +44,7 @@ def main() -> None:
     parser.add_argument("--browsers", type=int, default=2)
     parser.add_argument("--chaos", type=int, nargs="?", const=500, help="episodes; 500 if not said")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that nothing outlives it
     with database() as state:
         from sandbox.providers.browser import Fleet
 

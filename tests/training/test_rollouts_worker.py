@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 
 import pytest
+from django.utils import timezone
 
 from agent.models import Deployment
 from agent.policy import PolicyRefused, PolicyUnreachable
 from annotation import pictures
+from sandbox import providers
+from sandbox.models import Lease, Sandbox
+from sandbox.provider import SandboxSpec
+from sandbox.verdict import Verdict
 from tests.training.rollout_toys import (  # noqa: F401
     Clicker,
     PaperPages,
@@ -19,7 +25,6 @@ from tests.training.rollout_toys import (  # noqa: F401
 )
 from training.models import Episode, Rollout, RolloutWorker
 from training.rollouts import episodes, record, rollouts
-from training.rollouts import worker as worker_module
 from training.rollouts.slots import Slots, Stopped
 from trajectory import Outcome
 
@@ -254,3 +259,27 @@ def test_a_cancelled_rollout_lets_go_of_its_pages(make):
         wait_for(lambda: not player.running)
     assert states(rollout) == {"cancelled": 3}
     assert Episode.objects.filter(sequence__isnull=False).count() == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_task_of_a_desktop_is_played_on_a_leased_one_that_is_given_back(make, toys, monkeypatch):  # noqa: F811
+    fake = providers.load("fake")
+    handle = fake.start(SandboxSpec(name="desk"))
+    task = replace(toys.tasks[0], name="desk", surface="desktop")
+    monkeypatch.setattr(toys, "tasks", (task,))
+    monkeypatch.setattr(toys, "setup", lambda desktop, task, seed, *, epoch: "Click.")
+    monkeypatch.setattr(
+        toys, "verify", lambda *_, answer="", gave_up=False: Verdict(1.0, "clicked", True)
+    )
+    rollout = make(1, task="desk")
+    with Running(worker()):
+        wait_for(lambda: states(rollout) == {"running": 1})  # no desktop is ready: it waits
+        Sandbox.objects.create(
+            name="desk", provider="fake", host="here", state=Sandbox.State.READY,
+            handle=Sandbox.handle_record(handle), ready_at=timezone.now(),
+        )  # fmt: skip
+        wait_for(lambda: states(rollout) == {"done": 1})
+    lease = Lease.objects.get()
+    assert lease.purpose == "agent" and lease.state == Lease.State.RELEASED
+    assert rollout.episodes.get().attempts == 0
+    fake.stop(handle)

@@ -18,7 +18,7 @@ from blobs import BlobError
 from sandbox.families import SetupFailed, UnknownTask
 from sandbox.leases import LeaseOver
 from sandbox.provider import DesktopLost, ProvisionFailed, StaleLease
-from sandbox.providers.browser.spec import BrowserMissing
+from sandbox.providers.browser import BrowserMissing
 from training.rollouts.slots import Stopped
 
 
@@ -65,9 +65,9 @@ def of(error: BaseException, *, steps: int) -> Meaning:
     match error:
         case Stopped():
             return Left()
+        case UnknownTask():
+            return Hopeless(str(error))
         case EnvironmentFailure():
-            if isinstance(error.__cause__, UnknownTask):
-                return Hopeless(str(error.__cause__))
             return Broken(_name(error), str(error))
         case PolicyUnreachable() | PolicyBusy():
             return Blocked(f"the policy can't be reached: {error}")

@@ -16,7 +16,7 @@ from sandbox import leases
 from sandbox.families import TaskSpec
 from sandbox.models import Lease
 from sandbox.provider import Desktop, SandboxError
-from sandbox.providers.browser.spec import PageSpec
+from sandbox.providers.browser import FleetFull, PageSpec
 from training.rollouts.slots import Control, Stopped
 
 LEASE_TTL = timedelta(
@@ -55,12 +55,25 @@ def place(
         with _leased(key, control) as found:
             yield found
         return
-    spec = PageSpec(width=task.width, height=task.height, clock=task.timed, seed=seed)
-    page = pages.open(spec)
+    page = _open(
+        pages,
+        PageSpec(task.width, task.height, clock=task.timed, seed=seed, origins=task.origins),
+        control,
+    )
     try:
         yield Place(page, 0)
     finally:
         _close(page)
+
+
+def _open(pages: Pages, spec: PageSpec, control: Control) -> Desktop:
+    while True:
+        try:
+            return pages.open(spec)
+        except FleetFull:
+            # Pages of another kind are open just now; that is nobody's failure.
+            if control.stop.is_set():
+                raise Stopped from None
 
 
 @contextmanager
