@@ -1,7 +1,9 @@
 """LMGame-Bench's 2048 in a page: its real environment, never trained on.
 
-Its other games with free rules, Sokoban and Tetris, are pages of ours in the family "games", split
-"out_of_domain". They are not the benchmark's own code, and no score of them compares with its tables.
+Its Sokoban, Tetris and Candy Crush are pages of ours in the family "games", split "out_of_domain",
+called sokoban, blocks-drop and candy-crush. They have the rules but not the benchmark's code or levels,
+and Blocks Drop moves by itself: no score of them compares with the benchmark's tables. The packages with
+those environments need an older numpy or gym, or bring a compiler of their own.
 """
 
 from __future__ import annotations
