@@ -56,6 +56,23 @@ def test_a_page_comes_back_clean(fleet):
             before.observe()
 
 
+def test_a_checkpoint_brings_back_what_was_stored(fleet):
+    body = (
+        "<script>window.first = localStorage.a; onpagehide = () => localStorage.a = 'late'</script>"
+    )
+    with served({"/": body}) as port:
+        spec = PageSpec(160, 120, origins=(f"http://127.0.0.1:{port}/",))
+        page = fleet.open(spec)
+        page.navigate(f"http://127.0.0.1:{port}/")
+        page.evaluate("localStorage.a = 'x'; sessionStorage.b = 'y'; document.cookie = 'c=z'")
+        taken = page.checkpoint()
+        page.evaluate("localStorage.a = 'other'; sessionStorage.clear(); document.cookie = 'c=1'")
+        for other in (page, fleet.open(spec)):
+            other.restore(taken)
+            kept = other.evaluate("[first, localStorage.a, sessionStorage.b, document.cookie]")
+            assert kept == ["x", "x", "y", "c=z"]
+
+
 def test_a_page_waits_for_its_turn_and_says_when_there_is_none(tmp_path):
     with Fleet(browsers=1, pages=1, state=tmp_path) as fleet:
         first = fleet.open(SMALL)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from guest.page import ELEMENTS_JS, MAX_ELEMENTS
 from sandbox.provider import ActionFailed, ActionResult, Frame, StaleLease
-from sandbox.providers.browser import clipboard
+from sandbox.providers.browser import checkpoint, clipboard
+from sandbox.providers.browser.checkpoint import Checkpoint
 from sandbox.providers.browser.input import Command, Hands
 from sandbox.providers.browser.spec import PageSpec
 from sandbox.providers.browser.target import Target
@@ -183,6 +184,16 @@ class BrowserPage:
                 self._act(action)
             png, value, found = self._look(probe, elements, picture)
             return StepResult(png, value, found, tuple(self._notes()))
+
+    def checkpoint(self) -> Checkpoint:
+        """Return what the page has stored, to be put back later. Raises ActionFailed, DesktopLost."""
+        with self._turn():
+            return checkpoint.take(self.target)
+
+    def restore(self, taken: Checkpoint) -> None:
+        """Open a checkpoint's address with what it had stored. Raises ActionFailed, DesktopLost."""
+        with self._turn():
+            checkpoint.put(self.target, taken)
 
     def frames(self, duration_ms: float) -> None:
         """Run frames at 60 a second for `duration_ms` of real time."""
