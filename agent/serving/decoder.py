@@ -63,15 +63,15 @@ class Transformers:
         return logits
 
 
-def open_decoder(uri: str) -> tuple[Decoder, Processor, Manifest]:
+def open_decoder(uri: str, *, exact: bool = False) -> tuple[Decoder, Processor, Manifest]:
     """Open a checkpoint for decoding; raises CheckpointError.
 
-    Plain Llama weights run in our own forward pass (see `agent.serving.llama`), everything else in
+    `exact` keeps plain Llama weights in fp32; what transformers opens is fp32 anyway. Plain Llama weights run in our own forward pass (see `agent.serving.llama`), everything else in
     transformers.
     """
     files = find(uri)
     if _plain_llama(files):
-        decoder: Decoder = Llama(files.weights, files.adapter)
+        decoder: Decoder = Llama(files.weights, files.adapter, exact=exact)
         return decoder, Processor(files.weights), files.manifest
     loaded = load(uri)
     return Transformers(loaded.model), loaded.processor, loaded.manifest

@@ -8,14 +8,14 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent.serving.decoder import Decoder, open_decoder
-from agent.serving.generate import Sampled, Sampling, generate
-from agent.serving.manifest import CheckpointError, Manifest, read_json
-from agent.serving.processor import Picture, Processor
+from agent.serving.decoder import open_decoder
+from agent.serving.generate import Sampling
+from agent.serving.manifest import CheckpointError, read_json
+from agent.serving.processor import Picture
+from agent.serving.scheduler import Answer, Asked, Load, Scheduler, Served
 
 log = logging.getLogger("agent.serving")
 
@@ -28,47 +28,30 @@ class NotReady(Exception):
     """No model has been loaded yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
-    """One loaded checkpoint under the version it is served as."""
-
-    checkpoint: str
-    version: str
-    decoder: Decoder
-    processor: Processor
-    manifest: Manifest
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The answers to one request, and who gave them."""
-
-    version: str
-    processor: Processor
-    prompt_ids: list[int]
-    samples: list[Sampled]
-    texts: list[str]
-
-
 class Engine:
-    """Answers in one thread, loads in another; a request keeps the model it began with."""
+    """Answers in one thread, loads in another; a request keeps the model it began with.
 
-    def __init__(self, state: Path, *, max_waiting: int = 32) -> None:
+    `slots` is how many answers are decoded together; `exact` computes in fp32 (see `llama.Weight`).
+    """
+
+    def __init__(
+        self, state: Path, *, slots: int = 16, max_waiting: int = 64, exact: bool = False
+    ) -> None:
         self.current: Served | None = None
         self.loading = ""
         self.error = ""
         self._state = state
-        self._max_waiting = max_waiting
-        self._waiting = 0
+        self._exact = exact
+        self._most = slots + max_waiting
+        self._asked = 0
         self._guard = threading.Lock()
-        self._answering = ThreadPoolExecutor(1, "answer")
+        self._scheduler = Scheduler(self.served, slots=slots)
         self._opening = ThreadPoolExecutor(1, "open")
         self._opens: dict[tuple[str, str], Future[Served]] = {}
 
-    @property
-    def waiting(self) -> int:
-        """How many requests are being answered or wait."""
-        return self._waiting
+    def busyness(self) -> Load:
+        """Return how busy the server is."""
+        return self._scheduler.load()
 
     def served(self) -> Served:
         """Return what answers now; raises NotReady."""
@@ -87,11 +70,12 @@ class Engine:
         """Queue a request; the future raises PromptError. Raises Busy and NotReady at once."""
         self.served()
         with self._guard:
-            if self._waiting >= self._max_waiting:
-                raise Busy(f"{self._waiting} requests wait already")
-            self._waiting += 1
-        future = self._answering.submit(self._answer, messages, sampling, picture, stop)
+            if self._asked >= self._most:
+                raise Busy(f"{self._asked} requests are being answered or wait already")
+            self._asked += 1
+        future: Future[Answer] = Future()
         future.add_done_callback(self._done)
+        self._scheduler.submit(Asked(messages, sampling, picture, stop, future))
         return future
 
     def load(self, checkpoint: str, version: str) -> Future[Served]:
@@ -133,7 +117,7 @@ class Engine:
             return current
         self.loading = version or checkpoint
         try:
-            decoder, processor, manifest = open_decoder(checkpoint)
+            decoder, processor, manifest = open_decoder(checkpoint, exact=self._exact)
             served = Served(
                 checkpoint, version or manifest.version or checkpoint, decoder, processor, manifest
             )
@@ -155,25 +139,9 @@ class Engine:
         )
         unfinished.replace(self._state / "served.json")
 
-    def _answer(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        sampling: Sampling,
-        picture: Picture,
-        stop: Sequence[str],
-    ) -> Answer:
-        served = self.current
-        assert served is not None
-        processor = served.processor
-        prompt = processor.prompt(messages, picture)
-        ends = (lambda ids: any(s in processor.decode(ids) for s in stop)) if stop else None
-        samples = generate(served.decoder, prompt, sampling, processor.eos_ids, ends)
-        texts = [_cut(processor.decode(sample.ids), stop) for sample in samples]
-        return Answer(served.version, processor, prompt.ids, samples, texts)
-
     def _done(self, _: object) -> None:
         with self._guard:
-            self._waiting -= 1
+            self._asked -= 1
 
     def _forget(self, key: tuple[str, str]) -> None:
         with self._guard:
@@ -184,8 +152,3 @@ class Engine:
             work()
         except Exception:
             log.exception("the first model could not be loaded")
-
-
-def _cut(text: str, stop: Sequence[str]) -> str:
-    ends = [text.index(s) for s in stop if s in text]
-    return text[: min(ends)] if ends else text

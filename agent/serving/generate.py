@@ -90,16 +90,34 @@ def generate(
 
     if sampling.alternatives and sampling.n > 1:
         return _alternatives(decode, sampling.n, eos_ids)
+    greedy, random = greedy_rows(sampling), seeded(sampling)
+    return decode(sampling.n, lambda _, logits: choose(logits, greedy, sampling, random))
+
+
+def seeded(sampling: Sampling) -> torch.Generator:
+    """Return the generator that a request draws with."""
     random = torch.Generator()
     if sampling.seed is None:
         random.seed()
     else:
         random.manual_seed(sampling.seed)
+    return random
+
+
+def greedy_rows(sampling: Sampling) -> torch.Tensor:
+    """Return which of the n rows take the most likely token (n,)."""
     greedy = torch.zeros(sampling.n, dtype=torch.bool)
     greedy[: 1 if sampling.greedy_first else 0] = True
     if sampling.temperature <= 0:
         greedy[:] = True
-    return decode(sampling.n, lambda _, logits: _choose(logits, greedy, sampling, random))
+    return greedy
+
+
+def departure(scores: torch.Tensor, best: int, eos_ids: Sequence[int]) -> tuple[float, int]:
+    """Return log-probability and token of the best other choice (scores: (vocabulary,))."""
+    others = scores.clone()
+    others[[best, *eos_ids]] = float("-inf")
+    return float(others.max()), int(others.argmax())
 
 
 def _alternatives(
@@ -114,9 +132,7 @@ def _alternatives(
 
     def best_of(position: int, logits: torch.Tensor) -> torch.Tensor:
         best = logits.argmax(-1)
-        others = logits[0].log_softmax(-1)
-        others[[int(best[0]), *eos_ids]] = float("-inf")
-        departures.append((float(others.max()), int(others.argmax())))
+        departures.append(departure(logits[0].log_softmax(-1), int(best[0]), eos_ids))
         return best
 
     best = decode(1, best_of)[0]
@@ -136,7 +152,7 @@ def _alternatives(
     return [best, *decode(len(places), depart)]
 
 
-def _choose(
+def choose(
     logits: torch.Tensor, greedy: torch.Tensor, sampling: Sampling, random: torch.Generator
 ) -> torch.Tensor:
     """Return one token per row (n,) of logits (n, vocabulary)."""

@@ -7,6 +7,7 @@ a 135 M model. Same weights, same logits: a test compares both. Shapes: n rows, 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from safetensors import safe_open
 
+from agent.serving.cache import Cache
 from agent.serving.manifest import CheckpointError, read_json
 from agent.serving.processor import Encoded
 
@@ -63,6 +65,10 @@ class State:
     keys: list[torch.Tensor]
     values: list[torch.Tensor]
     length: int
+
+
+Attend = Callable[[int, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
+"""(layer, queries, keys, values of the tokens read), each (n, heads, t, d) -> what is seen, alike."""
 
 
 class Llama:
@@ -147,31 +153,91 @@ class Llama:
         """Read one token per row (n,); return the logits (n, vocabulary) after it."""
         return self._forward(tokens[:, None], state)
 
-    def _forward(self, tokens: torch.Tensor, state: State) -> torch.Tensor:
-        rows, count = tokens.shape
-        begin, end = state.length, state.length + count
-        cos, sin = self.cos[begin:end], self.sin[begin:end]
-        x = F.embedding(tokens, self.embedding).float()
-        sizes = [self.heads * self.head_dim] + [self.kv_heads * self.head_dim] * 2
-        for layer, keys, values in zip(self.layers, state.keys, state.values, strict=True):
-            qkv = layer.qkv(self._norm(x, layer.norm_in))
-            q, k, v = (
-                part.view(rows, count, -1, self.head_dim).transpose(1, 2)
-                for part in torch.split(qkv, sizes, -1)
+    def cache(self) -> Cache:
+        """Return an empty cache for `read` and `advance`."""
+        return Cache(len(self.layers), self.kv_heads, self.head_dim)
+
+    def read(self, ids: Sequence[int], cache: Cache, row: int, begin: int) -> torch.Tensor:
+        """Read tokens into a row that holds `begin` tokens; return the logits (1, vocabulary)."""
+        count, end = len(ids), begin + len(ids)
+        after = torch.full((count, end), float("-inf")).triu(begin + 1) if begin else None
+
+        def attend(n: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+            keys, values = cache.keys[n, row : row + 1], cache.values[n, row : row + 1]
+            keys[:, :, begin:end], values[:, :, begin:end] = k, v
+            return F.scaled_dot_product_attention(
+                q,
+                keys[:, :, :end],
+                values[:, :, :end],
+                attn_mask=after,
+                is_causal=after is None and count > 1,
+                enable_gqa=True,
             )
-            keys[:, :, begin:end] = _turn(k, cos, sin)
-            values[:, :, begin:end] = v
+
+        return self._blocks(torch.tensor([ids]), self.cos[begin:end], self.sin[begin:end], attend)
+
+    def advance(self, tokens: torch.Tensor, cache: Cache, lengths: torch.Tensor) -> torch.Tensor:
+        """Read one token (n,) into each of the first n rows; return the logits (n, vocabulary).
+
+        `lengths` (n,) is how many tokens each row holds before; rows are padded to the longest.
+        """
+        rows, longest = len(tokens), int(lengths.max()) + 1
+        at = torch.arange(rows)
+        group = self.heads // self.kv_heads
+        unused = torch.arange(longest)[None] > lengths[:, None]
+        mask = torch.zeros(rows, longest).masked_fill(unused, float("-inf"))[:, None, None]
+        mask = mask.expand(rows, self.kv_heads, group, longest)
+
+        def attend(n: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+            keys, values = cache.keys[n], cache.values[n]
+            keys[at, :, lengths], values[at, :, lengths] = k[:, :, 0], v[:, :, 0]
+            # One query per head: the heads that share keys stand side by side as queries.
             seen = F.scaled_dot_product_attention(
-                _turn(q, cos, sin),
+                q.reshape(rows, self.kv_heads, group, self.head_dim),
+                keys[:rows, :, :longest],
+                values[:rows, :, :longest],
+                attn_mask=mask,
+            )
+            return seen.reshape(rows, self.heads, 1, self.head_dim)
+
+        cos, sin = self.cos[lengths][:, None, None], self.sin[lengths][:, None, None]
+        return self._blocks(tokens[:, None], cos, sin, attend)
+
+    def _forward(self, tokens: torch.Tensor, state: State) -> torch.Tensor:
+        count = tokens.shape[1]
+        begin, end = state.length, state.length + count
+
+        def attend(n: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+            keys, values = state.keys[n], state.values[n]
+            keys[:, :, begin:end], values[:, :, begin:end] = k, v
+            return F.scaled_dot_product_attention(
+                q,
                 keys[:, :, :end],
                 values[:, :, :end],
                 is_causal=count > 1,
                 enable_gqa=True,
             )
+
+        state.length = end
+        return self._blocks(tokens, self.cos[begin:end], self.sin[begin:end], attend)
+
+    def _blocks(
+        self, tokens: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, attend: Attend
+    ) -> torch.Tensor:
+        """Run tokens (n, t) through all layers; return the logits (n, vocabulary) after the last."""
+        rows, count = tokens.shape
+        x = F.embedding(tokens, self.embedding).float()
+        sizes = [self.heads * self.head_dim] + [self.kv_heads * self.head_dim] * 2
+        for n, layer in enumerate(self.layers):
+            qkv = layer.qkv(self._norm(x, layer.norm_in))
+            q, k, v = (
+                part.view(rows, count, -1, self.head_dim).transpose(1, 2)
+                for part in torch.split(qkv, sizes, -1)
+            )
+            seen = attend(n, _turn(q, cos, sin), _turn(k, cos, sin), v)
             x = x + layer.out(seen.transpose(1, 2).reshape(rows, count, -1))
             gate, up = layer.gate_up(self._norm(x, layer.norm_mlp)).chunk(2, -1)
             x = x + layer.down(F.silu(gate) * up)
-        state.length = end
         return self.head(self._norm(x[:, -1:], self.norm))[:, 0]
 
     def _norm(self, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:

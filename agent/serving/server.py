@@ -1,9 +1,11 @@
 """The HTTP face of the engine, in OpenAI's shape.
 
 `POST /v1/chat/completions` takes messages, n, max_tokens, temperature, top_p, seed, stop, logprobs
-and, of our own, return_token_ids, greedy_first and alternatives (see `agent.serving.generate`). Pictures
-come as data URLs only. `POST /tokenize` takes messages and returns {"count", "max_model_len", "tokens"}
-as vLLM does, pictures counted in full. `POST /v1/load` replaces the model. Every answer's `model` is the version that gave it.
+and, of our own, return_token_ids, greedy_first and alternatives (see `agent.serving.generate`).
+Pictures come as data URLs only. Every answer's `model` is the version that gave it.
+`POST /tokenize` takes messages and returns {"count", "max_model_len", "tokens"} as vLLM does,
+pictures counted in full. `POST /v1/load` replaces the model. `GET /health` says what is served and
+how busy it is (`agent.serving.scheduler.Load`), `GET /metrics` the latter for Prometheus.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import dataclasses
 import hmac
 import io
 import time
@@ -21,13 +24,14 @@ from typing import Any
 from PIL import Image
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Route
 
-from agent.serving.engine import Answer, Busy, Engine, NotReady
+from agent.serving.engine import Busy, Engine, NotReady
 from agent.serving.generate import Sampled, Sampling
 from agent.serving.manifest import CheckpointError
 from agent.serving.processor import PromptError
+from agent.serving.scheduler import Answer
 
 MAX_N = 16
 MAX_BODY = 64 * 1024 * 1024
@@ -79,6 +83,10 @@ def create_app(engine: Engine, token: str = "") -> Starlette:
     async def health(request: Request) -> JSONResponse:
         return JSONResponse(_health(engine), 200 if engine.current else 503)
 
+    async def metrics(request: Request) -> PlainTextResponse:
+        numbers = dataclasses.asdict(engine.busyness())
+        return PlainTextResponse("".join(f"tandem_{name} {n}\n" for name, n in numbers.items()))
+
     return Starlette(
         routes=[
             Route("/v1/chat/completions", completions, methods=["POST"]),
@@ -86,6 +94,7 @@ def create_app(engine: Engine, token: str = "") -> Starlette:
             Route("/v1/load", load, methods=["POST"]),
             Route("/v1/models", models),
             Route("/health", health),
+            Route("/metrics", metrics),
         ],
         exception_handlers={
             BadRequest: _error(400, "invalid_request_error"),
@@ -113,7 +122,7 @@ def _health(engine: Engine) -> dict[str, Any]:
         "status": state,
         "loading": engine.loading,
         "error": engine.error,
-        "waiting": engine.waiting,
+        **dataclasses.asdict(engine.busyness()),
         "version": served.version if served else "",
     }
     if served:

@@ -42,6 +42,8 @@ class Server:
                     str(self.state),
                     "--checkpoint",
                     str(self.checkpoint),
+                    "--threads",
+                    "1",
                     *options,
                 ],
                 env={**os.environ, "TANDEM_POLICY_TOKEN": TOKEN, **self.environment},

@@ -223,7 +223,8 @@ def through(monkeypatch):
     return connect
 
 
-@pytest.mark.parametrize("name", ["tiny_llama", "tiny_qwen3_vl", "tiny_qwen2_5_vl"])
+@pytest.mark.parametrize("name", ["tiny_llama", "tiny_qwen3_vl"])
+@pytest.mark.usefixtures("one_thread")
 def test_our_server_counts_to_the_token(request, tmp_path, through, name):
     from agent.serving.engine import Engine
     from agent.serving.server import create_app

@@ -14,6 +14,7 @@ from tests.agent.server import Server
 from tests.tiny import make_llama
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def _picture(width=100, height=90, seed=0):
@@ -272,26 +273,6 @@ def test_new_weights_under_load_drop_no_request_and_survive_a_kill(tiny_llama, t
     finally:
         stop.set()
         server.stop()
-
-
-def test_too_many_requests_are_refused_at_once(tiny_llama, tmp_path):
-    from agent.serving.engine import Busy, Engine, NotReady
-    from agent.serving.generate import Sampling
-
-    engine = Engine(tmp_path, max_waiting=2)
-    hello = [{"role": "user", "content": "hello"}]
-
-    def submit():
-        return engine.submit(hello, Sampling(n=4, max_tokens=200), picture=lambda part: None)
-
-    with pytest.raises(NotReady):
-        submit()
-    engine.load(str(tiny_llama), "v1").result()
-    first, second = submit(), submit()
-    with pytest.raises(Busy, match="2 requests wait"):
-        submit()
-    assert first.result().version == second.result().version == "v1"
-    assert submit().result().version == "v1"
 
 
 def test_a_checkpoint_that_is_gone_falls_back_and_says_so(tiny_llama, tmp_path, caplog):
