@@ -13,12 +13,15 @@ function begin(chance) {
   now = passed = 0;
   lane = 1;
   crashed = false;
-  // Each row leaves a lane free that is at most two lanes from the free one before.
-  let free = 1;
+  // From every free lane of a row a free one of the next row is at most one lane away: whoever looks
+  // one row ahead is never caught.
+  let before = [1];
   for (let at = 800, gap = 1500; at < LENGTH_MS - 2800; at += gap, gap = Math.max(1000, gap - 20)) {
-    free = Math.max(0, Math.min(LANES - 1, free + chance.int(5) - 2));
-    const blocked = [...Array(LANES).keys()].filter((n) => n !== free && chance.next() < 0.75);
+    const free = new Set([chance.int(LANES), ...(chance.next() < 0.3 ? [chance.int(LANES)] : [])]);
+    for (const lane of before) if (![lane - 1, lane, lane + 1].some((n) => free.has(n))) free.add(lane);
+    const blocked = [...Array(LANES).keys()].filter((n) => !free.has(n));
     plan.push({ at: Math.round(at / STEP_MS) * STEP_MS, blocked, colour: chance.int(4) });
+    before = [...free];
   }
   restart();
   draw();
