@@ -12,6 +12,7 @@ from django.utils import timezone
 from agent.models import Deployment
 from agent.policy import PolicyRefused, PolicyUnreachable
 from annotation import pictures
+from blobs import StoreUnreachable
 from sandbox import providers
 from sandbox.models import Lease, Sandbox
 from sandbox.provider import SandboxSpec
@@ -57,6 +58,15 @@ def wait_for(seen, within_s: float = 20.0) -> None:
     while not seen():
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+def until_paused(rollout, player) -> None:
+    def paused() -> bool:
+        player.step()
+        rollout.refresh_from_db()
+        return rollout.state == Rollout.State.PAUSED and not player.running
+
+    wait_for(paused)
 
 
 class Running:
@@ -174,16 +184,21 @@ def test_a_policy_that_stays_away_pauses_the_rollout_with_the_reason(make, error
             raise error
 
     rollout = make(3, patience_s=1)
-    player = worker(policy=Gone())
-    deadline = time.monotonic() + 20
-    while rollout.state != Rollout.State.PAUSED or player.running:
-        player.step()
-        time.sleep(0.02)
-        rollout.refresh_from_db()
-        assert time.monotonic() < deadline
+    until_paused(rollout, worker(policy=Gone()))
     assert str(error) in rollout.error
     assert states(rollout) == {"waiting": 3}
     assert set(rollout.episodes.values_list("attempts", flat=True)) == {0}
+
+
+def test_a_store_that_is_away_pauses_the_rollout_and_costs_no_attempt(make, monkeypatch):
+    def away(png):
+        raise StoreUnreachable("nothing answers at s3")
+
+    monkeypatch.setattr(pictures, "put", away)
+    rollout = make(2)
+    until_paused(rollout, worker())
+    assert "nothing answers at s3" in rollout.error
+    assert set(rollout.episodes.values_list("state", "attempts")) == {("waiting", 0)}
 
 
 def test_slots_are_given_in_the_order_of_asking_and_metered():

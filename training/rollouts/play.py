@@ -11,6 +11,7 @@ from agent.environment import DesktopEnvironment
 from agent.loop import ActionRefused, Ended, EnvironmentFailure, UnreadablePolicy, run
 from agent.memory import Memory
 from agent.policy import Policy
+from blobs import BlobError
 from sandbox.families import TaskFamily, TaskSpec
 from sandbox.provider import Desktop, SandboxError
 from sandbox.verdict import Verdict
@@ -97,8 +98,8 @@ class TaskEnvironment:
         begun = self.control.busy_since = time.monotonic()
         try:
             yield
-        except (EnvironmentFailure, ActionRefused):
-            raise
+        except (EnvironmentFailure, ActionRefused, BlobError):
+            raise  # a store that is away is neither the environment's fault nor the policy's
         except SandboxError as error:
             raise EnvironmentFailure(f"{what}: {type(error).__name__}: {error}") from error
         except Exception as error:
