@@ -211,6 +211,10 @@ def test_the_command_can_queue_say_who_is_missing_and_cancel(run, monkeypatch):
         run("--name", "later", suite=False)
     assert stopped.value.code == 130
     assert Rollout.objects.get().state == "queued"
+    Rollout.objects.update(state="paused", error="no policy")
+    with pytest.raises(SystemExit):
+        run("--name", "later", suite=False)
+    assert Rollout.objects.get().state == "running"
     run("--name", "later", "--cancel", suite=False)
     assert Rollout.objects.get().state == "cancelled"
     with pytest.raises(CommandError, match="later is cancelled"):

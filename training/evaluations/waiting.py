@@ -46,13 +46,13 @@ class Progress:
         return f"{self.state}: {self.ended} of {self.total} episodes{rate}{broken}"
 
 
-def progress(evaluation: Evaluation) -> Progress:
-    """Return how far the rows are now."""
+def progress(evaluation: Evaluation, *, alone: bool = True) -> Progress:
+    """Return how far the rows are now; `alone` is False where this process plays them itself."""
     rollout = Rollout.objects.get(pk=evaluation.rollout_id)
     episodes = evaluations.played(evaluation)
     judged = [episode for episode in episodes if episode.judged]
     trouble = rollout.error
-    if not trouble and rollout.state in Rollout.LIVE and not workers.alive():
+    if not trouble and alone and rollout.state in Rollout.LIVE and not workers.alive():
         trouble = "no rollout worker is running: start one, or say --worker"
     return Progress(
         state=rollout.state,
@@ -77,7 +77,7 @@ def wait(
     """
     last: Progress | None = None
     while True:
-        now = progress(evaluation)
+        now = progress(evaluation, alone=broke is None)
         if now != last:
             say(now)
         last = now

@@ -17,6 +17,7 @@ from training.evaluations import evaluations, suites
 from training.evaluations.exports import FORMATS
 from training.evaluations.waiting import Progress, WorkerBroke, own_worker, playing, wait
 from training.models import Evaluation, Rollout
+from training.rollouts import rollouts
 
 
 def seeds(text: str) -> range:
@@ -63,7 +64,7 @@ class Command(BaseCommand):
             self._say(f"cancelled {evaluations.cancel(_named(options['name']))}")
             return
         against = _named(options["against"]) if options["against"] else None
-        evaluation = self._begin(options) if options["suite"] else _named(options["name"])
+        evaluation = self._begin(options) if options["suite"] else self._again(options["name"])
         if options["no_wait"]:
             self._say(
                 f"{evaluation} is queued; manage.py evaluate --name {evaluation} waits for it"
@@ -103,6 +104,15 @@ class Command(BaseCommand):
             f"{evaluation}: {evaluation.rollout.total} episodes of {len(suite.tasks)} tasks; "
             f"{deployment.name} reads {deployment.reads}"
         )
+        return evaluation
+
+    def _again(self, name: str | None) -> Evaluation:
+        """Return an evaluation that exists; one that is paused goes on."""
+        evaluation = _named(name)
+        if evaluation.rollout.state == Rollout.State.PAUSED:
+            reason = evaluation.rollout.error or "by somebody"
+            evaluation.rollout = rollouts.resume(evaluation.rollout)
+            self._say(f"{evaluation} was paused ({reason}); it goes on")
         return evaluation
 
     def _wait(self, evaluation: Evaluation, options: dict[str, Any]) -> None:
