@@ -44,8 +44,9 @@ The work is not the same:
   episodes, as Farama does. "full" adds what Farama returns: the whole DOM by the same script and the
   decoded picture. "elements" adds the visible elements with roles, names and boxes.
 - tandem asks for its frames (begin-frame control), the peers wait for theirs.
-- With 2 or more environments tandem runs as many driver processes as there are cores (at most one per
-  environment); the peers run one per environment, as they are made to.
+- tandem runs all environments from one driver process, with as many browsers as there are cores (at most
+  one per environment) and a thread per page; the peers run a driver process and browsers for each, as
+  they are made to.
 """
 
 
@@ -105,10 +106,8 @@ def commands(system: str, task: str, parallel: int) -> list[list[str]]:
     if system in PEERS:
         script = str(setup.FOLDER.parents[1] / "benchmarks" / "peers" / f"{system}.py")
         return [[str(setup.python()), script, task]] * parallel
-    drivers = min(parallel, os.cpu_count() or 1)
-    pages = [parallel // drivers + (n < parallel % drivers) for n in range(drivers)]
-    module = [sys.executable, "-m", "benchmarks.peers.tandem", task]
-    return [[*module, str(count), OURS[system]] for count in pages]
+    module = [sys.executable, "-m", "benchmarks.peers.tandem"]
+    return [[*module, task, str(parallel), OURS[system]]]
 
 
 def measure(system: str, task: str, parallel: int, seconds: float) -> dict[str, Any]:

@@ -1,11 +1,12 @@
 """Our own browser pages: `python -m benchmarks.peers.tandem TASK PAGES KIND`.
 
-One process with one browser and PAGES pages, a thread for each. KIND: "bare" gives utterance, reward,
-done and the PNG; "full" also the whole DOM as the task's own script lists it, and the picture decoded;
-"elements" also the visible elements with their boxes.
+One process with PAGES pages in as many browsers as there are cores, a thread for each page. KIND:
+"bare" gives utterance, reward, done and the PNG; "full" also the whole DOM as the task's own script
+lists it, and the picture decoded; "elements" also the visible elements with their boxes.
 """
 
 import io
+import os
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -55,7 +56,8 @@ class Environment:
 
 def main() -> None:
     task, pages, kind = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-    with Fleet(browsers=1, pages=pages) as fleet, ThreadPoolExecutor(pages) as threads:
+    browsers = min(pages, os.cpu_count() or 1)
+    with Fleet(browsers=browsers) as fleet, ThreadPoolExecutor(pages) as threads:
         spec = PageSpec(width=160, height=210)
         environments = [Environment(fleet.open(spec), task, kind) for _ in range(pages)]
         for environment in environments:
