@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agent.rewards.answers import matches
 from agent.rewards.chat import Chat
 from agent.rewards.protocol import Evidence, Judgement, Reward
 from agent.rewards.question import answer_question, final_answer
 from agent.rewards.reply import Unreadable, read
+from sandbox.answers import matches
 from trajectory import Outcome, Trajectory
 
 WORDS = ("same", "different", "unsure")

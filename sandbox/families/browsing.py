@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from sandbox.answers import matches
 from sandbox.families.protocol import SetupFailed, TaskSpec, UnknownTask, checksum
 from sandbox.provider import ActionFailed, Desktop
-from sandbox.sites import answers, atlas, specs
+from sandbox.sites import atlas, specs
 from sandbox.sites.plan import Follower
 from sandbox.verdict import Verdict
 from trajectory import Navigate
@@ -42,7 +43,9 @@ class Browsing:
                 max_steps=40,
                 origins=(f"{atlas.folder().as_uri()}/",),
                 tags=(record["corpus"], f"{len(record['hops'])}-hop"),
-                provenance={k: str(v) for k, v in record["provenance"].items()},
+                # A judge compares with these where the words alone don't match.
+                provenance={k: str(v) for k, v in record["provenance"].items()}
+                | {"answer": "\n".join(record["accepted"])},
             )
             for name, record in self._records().items()
         ]
@@ -68,7 +71,7 @@ class Browsing:
     ) -> Verdict:
         """Judge the answer by exact match; a judge model may look at those that fail it later."""
         record = self._record(task)
-        right = answers.right(answer, record["accepted"])
+        right = matches(answer, record["accepted"])
         said = f"the answer {answer[:100]!r}" if answer else "no answer yet"
         detail = f"{said} is {'right' if right else 'not the known one'}" if answer else said
         metadata = task.metadata(seed) | {"reference": str(record["accepted"][0])}

@@ -4,9 +4,9 @@ import pytest
 
 from agent.policy import PolicyRefused
 from agent.rewards import EnsembleModel, GenerativeModel, OpenAIChat, ReferenceModel, VerifierModel
-from agent.rewards.answers import matches
 from agent.rewards.question import outcome_question, token_of
 from agent.rewards.reply import Unreadable, read
+from sandbox.answers import matches
 from tests.agent.judge import PIXEL, Judge, episode, says, text_of
 from trajectory import Outcome
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Any
 
-from sandbox.sites import answers, atlas
+from sandbox.answers import matches, normalised
+from sandbox.sites import atlas
 from sandbox.sites.atlas import Country
 from training.synthesis.general import Made
 from training.synthesis.search import Index
@@ -177,7 +178,7 @@ def _question(
     except Unreadable as error:
         dropped.append(Dropped("; ".join(parts), f"the writer's answer: {error}"))
         return None
-    if any(answers.normal(c.name) in answers.normal(question) for c in chain):
+    if any(normalised(c.name) in normalised(question) for c in chain):
         dropped.append(Dropped(question, "names what it asks for"))
         return None
     clicks = [f"{chain[0].name[0]}", chain[0].name, *(c.name for c in chain[1:])]
@@ -204,7 +205,7 @@ def _too_easy(task: dict[str, Any], target: Country, writer: Writer, index: Inde
             said = writer.recall(task["question"])
         except Unreadable:
             continue
-        if answers.right(said, task["accepted"]):
+        if matches(said, task["accepted"]):
             return "is answered from memory"
     if index.best(task["question"]) == target.name:
         return "is answered by one search"
