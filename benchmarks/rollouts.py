@@ -85,7 +85,7 @@ def measure(
 ) -> dict[str, Any]:
     """Play all episodes in one mode and return its figures."""
     from training.models import Episode
-    from training.rollouts import rollouts, worker
+    from training.rollouts import figures, rollouts, worker
 
     worker.LOOK_S = 0.05  # a batch must not wait for us to look
     rollout = make(options, name, options.episodes, staleness=staleness)
@@ -113,6 +113,7 @@ def measure(
         "episodes": rows.count(),
         "rewarded": rows.filter(reward=1.0).count(),
         "attempts_that_broke": sum(rows.values_list("attempts", flat=True)),
+        "causes": {bar.label: bar.count for bar in figures.causes(rollout)},
         "seconds": round(seconds, 1),
         "episodes_per_hour": round(rows.count() / seconds * 3600),
         "answers": len(calls),
