@@ -196,3 +196,11 @@ def test_twenty_of_twenty_episodes_are_solved_by_pixels(fleet):
         solved += miniwob.verdict(seen.value).reward == 1
     page.close()
     assert solved == 20
+
+
+def test_waiting_on_a_stopped_clock_passes_its_time_and_none_of_ours(fleet, tmp_path):
+    page = fleet.open(PageSpec(*SIZE, clock=True))
+    page.navigate(write(tmp_path, "<script>n = 0; setInterval(() => n++, 1000)</script>"))
+    page.perform(Wait(600_000), epoch=0, action_id="w")
+    assert page.evaluate("[n, Math.round(performance.now())]") == [600, 600_000]
+    page.close()

@@ -226,6 +226,8 @@ class BrowserPage:
             self._deliver(commands)
             return
         match action:
+            case Wait(duration_ms) if self.clock and self.clock.state().mode == "stepped":
+                self.clock.step(duration_ms)  # on a stopped clock waiting costs no time of ours
             case Wait(duration_ms):
                 self._frames(duration_ms)
             case Navigate(url):
