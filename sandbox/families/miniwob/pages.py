@@ -8,6 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from sandbox import miniwob
+from sandbox.families.miniwob import server
 from sandbox.families.protocol import TaskSpec, checksum
 
 FAMILY_NAME = "miniwob"
@@ -79,6 +80,7 @@ def spec(page: str) -> TaskSpec:
         reference=GRADED.get(page, 0.0),
         reference_from="script" if page in GRADED else "",
         timed=page in TIMED,
+        origins=(f"{server.base()}/",) if flight else ("file:///",),
         tags=("miniwob", "flight") if flight else ("miniwob",),
     )
 
