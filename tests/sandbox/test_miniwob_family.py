@@ -73,3 +73,13 @@ def test_another_page_or_seed_is_no_reward(fleet):
     page.navigate("about:blank")
     assert FAMILY.verify(page, task, 1).reward is None
     page.close()
+
+
+@needs_headless_shell
+def test_a_post_far_down_is_scrolled_to(fleet):
+    task = find(FAMILY, "social-media-all")
+    page = fleet.open(page_spec(task, 0))
+    player = oracle_player(FAMILY, task, 0)
+    assert player is not None
+    assert play(page, FAMILY, task, 0, player).verdict.reward == 1
+    page.close()

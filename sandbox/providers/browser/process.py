@@ -36,6 +36,8 @@ _FLAGS = (
     "--enable-begin-frame-control", "--run-all-compositor-stages-before-draw",
     "--disable-new-content-rendering-timeout", "--disable-threaded-animation",
     "--disable-threaded-scrolling", "--disable-checker-imaging", "--disable-smooth-scrolling",
+    # A scroller without a background of its own would wait for a frame within the frame, for ever.
+    "--disable-features=RasterInducingScroll",
     # The compositor in the browser's own process and a single raster thread: a third faster.
     "--in-process-gpu", "--num-raster-threads=1",
     # A UDP socket would not ask the host resolver.
