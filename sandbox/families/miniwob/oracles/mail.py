@@ -37,6 +37,9 @@ def _order(sight: Sight) -> Order:
     raise NoWay(f"nothing to do with a mail in {sight.said!r}")
 
 
+SENDERS = "all('#main .email-sender').map(e => e.textContent)"
+
+
 def _mail(sight: Sight) -> Decision:
     order = _order(sight)
     if sight.js("one('#reply') !== null"):
@@ -53,6 +56,10 @@ def _mail(sight: Sight) -> Decision:
         f"all('#main .email-thread').find(t => "
         f"t.querySelector('.email-sender').textContent === {quote(order.by)})"
     )
+    if order.task == "forward" and sight.js(
+        f"{SENDERS}.filter(n => n === {quote(order.by)}).length > 1"
+    ):
+        raise NoWay(f"two mails are from {order.by}, and only one of them is meant")
     if order.task in ("delete", "star"):
         icon = "trash" if order.task == "delete" else "star"
         return sight.click(f"This is from {order.by}, I click the {icon}.",

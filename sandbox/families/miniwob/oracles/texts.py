@@ -143,6 +143,12 @@ def _editor(sight: Sight) -> Decision:
     styled = sight.js(f"editor.getFormat({at}, {length})")
     if styled:
         return sight.click("The text has its style, I submit.", "one('#subbtn')")
+    if sight.js("one('.ql-color.ql-picker').classList.contains('ql-expanded')"):
+        return sight.click(
+            f"I choose {bold[1]}.",
+            f"(c => all('.ql-color .ql-picker-item').find(e => c.includes(e.dataset.value)))"
+            f"(COLOR_MAP['{bold[1]}'])",
+        )
     chosen = sight.js("(r => r && [r.index, r.length])(editor.getSelection())")
     if chosen != [at, length]:
         if whole and chosen is not None:
@@ -153,13 +159,7 @@ def _editor(sight: Sight) -> Decision:
         return sight.drag(f'I select "{bold[0]}".', ends)
     if style:
         return sight.click(f"I press {style}.", f"one('button.ql-{style}')")
-    if not sight.js("one('.ql-color.ql-picker').classList.contains('ql-expanded')"):
-        return sight.click("I open the colours.", "one('.ql-color .ql-picker-label')")
-    return sight.click(
-        f"I choose {bold[1]}.",
-        f"(c => all('.ql-color .ql-picker-item').find(e => c.includes(e.dataset.value)))"
-        f"(COLOR_MAP['{bold[1]}'])",
-    )
+    return sight.click("I open the colours.", "one('.ql-color .ql-picker-label')")
 
 
 def _word_at(text: str, word: str) -> int:

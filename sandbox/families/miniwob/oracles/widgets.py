@@ -118,23 +118,22 @@ def _calendar(sight: Sight) -> Decision:
         raise NoWay("no room is free in the calendar")
     start, across = found
     cells = [f"document.getElementById('hh-{n}')" for n in (start, start + count - 1)]
-    for cell in cells:
-        if sight.js(f"hit({cell})") is None:
-            return sight.click("It is at another hour, I scroll.", cell)
     # The event is drawn beside the cells where a font is wide: let go where it is, not where they are.
-    (top, bottom), (edge, middle) = sight.js(
+    (top, bottom), (edge, low) = sight.js(
         f"""((cells, start, count) => {{
           const area = one('#area'), box = area.getBoundingClientRect();
           return [cells.map(c => (r => r.top + r.height / 2)(c.getBoundingClientRect())),
-            [box.left + 125, box.top - area.scrollTop + start * 20.42 + 4 + count * 10]];
+            [box.left + 125, box.top - area.scrollTop + start * 20.42 + count * 20 - 1]];
         }})([{cells[0]}, {cells[1]}], {start}, {count})"""
     )
-    if middle < 56:
-        return "I scroll a little back.", _wheel(sight, edge, -1)
+    if bottom > 203:
+        return "It is later, I scroll down.", _wheel(sight, edge, 1)
+    if min(top, low) < 57:
+        return "It is earlier, I scroll up.", _wheel(sight, edge, -1)
     return sight.drag(
         "These half hours are free.",
         [(across, top), (across, (top + 2 * bottom) / 3), (across, bottom), (edge, bottom),
-         (edge, middle), (edge + 1, middle)],
+         (edge, low), (edge + 1, low)],
     )  # fmt: skip
 
 
@@ -149,7 +148,7 @@ _ROOM = """((first, count) => {
   for (let n = first; n + count <= first + 8; n++) {
     const cells = [...Array(count).keys()]
       .map(k => document.getElementById('hh-' + (n + k)).getBoundingClientRect());
-    for (const part of [.5, .1, .9]) {
+    for (const part of [.5, .8]) {
       const x = cells[0].left + cells[0].width * part;
       if (cells.every(c => !taken.some(t => t.left < x && x < t.right && t.top < c.bottom
           && c.top < t.bottom))) return [n, x];
