@@ -21,6 +21,9 @@ class CdpError(Exception):
     """A DevTools command did not give a result; subclasses say why."""
 
 
+_TOLD_S = 5.0
+
+
 class Refused(CdpError):
     """The browser answered with an error; the message is its own."""
 
@@ -95,6 +98,7 @@ class Connection:
         self._sessions: dict[str, Event] = {}
         self._number = 0
         self._gone = ""
+        self._told = threading.Event()
         os.set_blocking(write_fd, False)
         self._reader = threading.Thread(target=self._read, name="cdp-reader", daemon=True)
         self._reader.start()
@@ -173,6 +177,8 @@ class Connection:
                     if not select.select([], [self._write_fd], [], 10)[1]:
                         raise Gone("the browser has stopped reading its commands") from None
                 except OSError as error:
+                    # The reader learns at the same moment why; it has the words.
+                    self._told.wait(_TOLD_S)
                     raise Gone(self._gone or f"the browser's pipe broke: {error}") from error
 
     def _read(self) -> None:
@@ -213,6 +219,7 @@ class Connection:
     def _break(self, reason: str) -> None:
         with self._lock:
             self._gone = reason
+            self._told.set()
             waiting = list(self._waiting.values())
             self._waiting.clear()
         for reply in waiting:
