@@ -213,3 +213,46 @@ def test_a_clipboard_is_its_pages_own(fleet, page):
     page.evaluate("addEventListener('paste', (e) => seen.push(e.clipboardData.getData('text')))")
     assert "secret" in do(page, Hotkey(("ctrl", "v")))
     assert page.evaluate(TEXT) == "secret"
+
+
+LISTS = """<select id=s onchange="said.push('change ' + value)" oninput="said.push('input')">
+<option>red<option>green<option disabled>grey<option>blue</select>
+<script>said = [];</script>"""
+
+
+@pytest.fixture
+def lists(fleet: Fleet, tmp_path: Path) -> Iterator[BrowserPage]:
+    (tmp_path / "lists.html").write_text(LISTS)
+    page = fleet.open(PageSpec(200, 120))
+    page.navigate((tmp_path / "lists.html").as_uri())
+    yield page
+    page.close()
+
+
+def test_a_drop_down_list_is_part_of_the_picture_and_is_chosen_from(lists):
+    page = lists
+    closed = page.observe(elements=True)
+    box = next(e for e in closed.elements if e.role == "combobox")
+    page.perform(Click(*box.centre), epoch=0, action_id="open")
+    opened = page.observe(elements=True)
+    assert opened.png != closed.png
+    rows = {e.name: e for e in opened.elements if e.role == "option"}
+    assert list(rows) == ["red", "green", "grey", "blue"]
+    page.perform(Click(*rows["grey"].centre), epoch=0, action_id="disabled")
+    assert page.evaluate("[s.value, ...said]") == ["red"]
+    page.perform(Click(*rows["blue"].centre), epoch=0, action_id="choose")
+    assert page.evaluate("[s.value, ...said]") == ["blue", "input", "change blue"]
+    assert not [e for e in page.observe(elements=True).elements if e.role == "option"]
+
+
+def test_a_drop_down_list_is_used_by_keys_and_closed_by_a_click_elsewhere(lists):
+    page = lists
+    page.evaluate("s.focus()")
+    for n, key in enumerate(("enter", "down", "enter")):
+        page.perform(Hotkey((key,)), epoch=0, action_id=f"k{n}")
+    assert page.evaluate("[s.value, ...said]") == ["green", "input", "change green"]
+    page.perform(Hotkey(("space",)), epoch=0, action_id="again")
+    assert page.evaluate("document.querySelectorAll('[role=option]').length") == 4
+    page.perform(Click(180, 110), epoch=0, action_id="away")
+    assert page.evaluate("document.querySelectorAll('[role=option]').length") == 0
+    assert page.evaluate("s.value") == "green"

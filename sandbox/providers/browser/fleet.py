@@ -22,6 +22,9 @@ from sandbox.providers.browser.target import Target
 _KEEP_S = 5.0
 
 
+_SELECTS = Path(__file__).with_name("selects.js").read_text(encoding="utf-8")
+
+
 class FleetFull(ProvisionFailed):
     """Every page of the fleet is taken and none came back within the limit."""
 
@@ -181,11 +184,11 @@ class Fleet:
 
     def _open(self, browser: _Browser, spec: PageSpec) -> BrowserPage:
         process = self._started(browser)
-        scripts: list[str] = []
+        scripts: list[str] = [_SELECTS]
         if spec.clock:
             from sandbox.providers.browser.clock import Clock
 
-            scripts = Clock.scripts(spec.seed)
+            scripts += Clock.scripts(spec.seed)
         target = Target(
             process.connection,
             spec,
