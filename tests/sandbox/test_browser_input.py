@@ -256,3 +256,18 @@ def test_a_drop_down_list_is_used_by_keys_and_closed_by_a_click_elsewhere(lists)
     page.perform(Click(180, 110), epoch=0, action_id="away")
     assert page.evaluate("document.querySelectorAll('[role=option]').length") == 0
     assert page.evaluate("s.value") == "green"
+
+
+def test_pickers_stay_shut_and_a_date_is_typed(fleet: Fleet, tmp_path: Path) -> None:
+    (tmp_path / "date.html").write_text(
+        "<body style='margin:0'><input id=d type=date style='width:150px'><input id=c type=color>"
+    )
+    page = fleet.open(PageSpec(300, 100))
+    page.navigate((tmp_path / "date.html").as_uri())
+    for n, place in enumerate(((140, 12), (175, 12), (20, 12))):
+        page.perform(Click(*place), epoch=0, action_id=f"c{n}")
+        page.observe()
+    for n, key in enumerate(("0", "3", "0", "4", "2", "0", "2", "6")):
+        page.perform(Hotkey((key,)), epoch=0, action_id=f"k{n}")
+    assert page.evaluate("d.value") == "2026-03-04"
+    page.close()

@@ -22,7 +22,7 @@ from sandbox.providers.browser.target import Target
 _KEEP_S = 5.0
 
 
-_SELECTS = Path(__file__).with_name("selects.js").read_text(encoding="utf-8")
+_POPUPS = Path(__file__).with_name("popups.js").read_text(encoding="utf-8")
 
 
 class FleetFull(ProvisionFailed):
@@ -184,7 +184,7 @@ class Fleet:
 
     def _open(self, browser: _Browser, spec: PageSpec) -> BrowserPage:
         process = self._started(browser)
-        scripts: list[str] = [_SELECTS]
+        scripts: list[str] = [_POPUPS]
         if spec.clock:
             from sandbox.providers.browser.clock import Clock
 

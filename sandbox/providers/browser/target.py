@@ -174,6 +174,8 @@ class Target:
         """Wait until the page does not load any more. Raises ActionFailed, DesktopLost."""
         if self._loading:
             self._until(lambda: not self._loading, "the page did not load")
+        # A document without a script of its own gets ours only when something asks it for one.
+        self.call("Runtime.evaluate", {"expression": "0"})
 
     def _until(self, true: Callable[[], bool], otherwise: str) -> None:
         deadline = time.monotonic() + LOAD_S

@@ -1,8 +1,9 @@
-// A drop-down list that a picture of the page shows.
+// No windows beside the page: drop-down lists become part of it, pickers of dates and colours stay shut.
 //
 // The browser's own list is a window of its own: no screenshot has it, and a page whose frames are
 // asked for one by one waits for that window's frames for ever. Here the list is part of the page: same
-// options, same events, by mouse and by keys. Typing a name's first letters goes on as before.
+// options, same events, by mouse and by keys. Typing a name's first letters goes on as before, and
+// a date can be typed; a colour field has no other way in, and can't be set by hand here.
 (() => {
   if (typeof document === "undefined") return;  // a worker
   let open = null;  // {select, list, items, at}
@@ -11,6 +12,9 @@
     const select = node instanceof Element ? node.closest("select") : null;
     return select && !select.multiple && select.size <= 1 && !select.disabled ? select : null;
   };
+
+  const PICKERS = ["date", "datetime-local", "time", "month", "week", "color"];
+  const picker = (node) => node instanceof HTMLInputElement && PICKERS.includes(node.type);
 
   const close = () => {
     if (open) open.list.remove();
@@ -85,12 +89,16 @@
   }, true);
 
   addEventListener("click", (event) => {
+    if (picker(event.target)) event.preventDefault();  // the focus came with the press
     if (!inside(event)) return;
     event.stopImmediatePropagation();
     choose(open.items.findIndex(({row}) => row === event.target));
   }, true);
 
   addEventListener("keydown", (event) => {
+    const color = event.target instanceof HTMLInputElement && event.target.type === "color";
+    if (picker(event.target) && (event.key === "F4" || (event.altKey && event.key === "ArrowDown")
+      || event.key === " " || (color && event.key === "Enter"))) event.preventDefault();
     const select = dropdown(event.target);
     if (!select) return;
     const opens = [" ", "Enter", "F4"].includes(event.key)
@@ -113,4 +121,8 @@
   addEventListener("scroll", (event) => { if (open && !open.list.contains(event.target)) close(); }, true);
 
   HTMLSelectElement.prototype.showPicker = function showPicker() { if (dropdown(this)) show(this); };
+  const native = HTMLInputElement.prototype.showPicker;
+  HTMLInputElement.prototype.showPicker = function showPicker() {
+    if (!picker(this)) native.call(this);
+  };
 })();
