@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import hypothesis
 import pytest
 
 from config.embedded import s3, valkey
@@ -26,6 +27,13 @@ from config.embedded.service import (
 )  # fmt: skip
 from config.embedded.valkey import Valkey
 from tests.isolation import STATE
+
+
+# No test asserts a time, and an example on a busy machine is no slower code.
+hypothesis.settings.register_profile(
+    "tandem", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("tandem")
 
 
 def pytest_configure() -> None:
