@@ -28,7 +28,6 @@ from config.embedded.service import (
 from config.embedded.valkey import Valkey
 from tests.isolation import STATE
 
-
 # No test asserts a time, and an example on a busy machine is no slower code.
 hypothesis.settings.register_profile(
     "tandem", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
