@@ -36,7 +36,7 @@ class RolloutConfig:
     concurrency: int = _value(
         32, "Episodes at once", "Over all workers; far more than policy slots.", 1, 10_000
     )
-    slots: int = _value(4, "Policy slots", "Answers that one worker waits for at once.", 1, 1000)
+    slots: int = _value(8, "Policy slots", "Answers that one worker waits for at once.", 1, 1000)
     patience_s: float = _value(
         120.0, "Seconds without the policy", "Then the rollout pauses with the reason.", 1, 86_400
     )

@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from training.access import staff_only
-from training.models import Checkpoint, Dataset, Promotion, Run
+from training.models import Checkpoint, Dataset, Evaluation, Promotion, Rollout, Run
 from training.selection import Filters
 from training.selection import preview as count
 
@@ -20,6 +20,8 @@ def overview(request: HttpRequest) -> HttpResponse:
         "datasets": Dataset.objects.order_by("-pk")[:5],
         "runs": Run.objects.select_related("dataset").order_by("-pk")[:5],
         "live": Run.objects.filter(state__in=Run.WAITING).count(),
+        "rollouts": Rollout.objects.filter(state__in=Rollout.LIVE).count(),
+        "evaluations": Evaluation.objects.select_related("rollout__deployment").order_by("-pk")[:5],
         "checkpoints": Checkpoint.objects.count(),
         "promotion": promotions.order_by("-pk").first(),
     }
