@@ -77,6 +77,22 @@ def take(stack: Stack, browser: Browser) -> None:
     admin.wait_for_timeout(2500)
     admin.screenshot(path=OUT / "run.png")
 
+    admin.goto(f"{stack.url}/training/evaluations/new/")
+    admin.select_option("[name=suite]", "miniwob-20")
+    admin.fill("[name=seeds]", "10000:10003")
+    admin.fill("[name=max_steps]", "12")
+    admin.locator("button.primary", has_text="Begin").click()
+    page_of = admin.url
+    done = "select count(*) from training_episode where state = 'done'"
+    until(lambda: stack.rows(done)[0][0] >= 20, "played episodes", deadline_s=300)
+    admin.goto(f"{stack.url}/training/rollouts/1/")
+    admin.wait_for_timeout(1500)
+    admin.screenshot(path=OUT / "rollout.png")
+    until(lambda: stack.rows(done)[0][0] == 60, "a whole evaluation", deadline_s=600)
+    admin.goto(page_of)
+    admin.wait_for_timeout(2500)
+    admin.screenshot(path=OUT / "evaluation.png")
+
 
 def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="tandem-shots-"))
