@@ -22,12 +22,11 @@ from typing import Any
 import sandbox
 from sandbox.desktop import GuestDesktop
 from sandbox.provider import Desktop, DesktopLost, Handle, ProvisionFailed, SandboxSpec
+from sandbox.providers import records
 from sandbox.providers.browser.process import program
 from sandbox.providers.browser.spec import BrowserMissing
-from sandbox.providers.local import records
 
 _START_S, _STOP_S = 30.0, 8.0
-_MAX_SOCKET_PATH = 107
 _LOG_TAIL = 1500
 _ROOT = Path(sandbox.__file__).resolve().parent.parent
 
@@ -88,14 +87,7 @@ class BrowserProvider:
 
     def running(self) -> list[Handle]:
         """Return what has a folder here, also what died or never came up: stop() clears it."""
-        if not self._state.is_dir():
-            return []
-        found = []
-        for folder in sorted(self._state.iterdir()):
-            record = records.load(folder)
-            nameless = Handle(provider=self.name, name=folder.name, boot_id="")
-            found.append(record.handle if record is not None else nameless)
-        return found
+        return records.found(self._state, self.name)
 
     # -- starting ----------------------------------------------------------------------------
 
@@ -104,16 +96,7 @@ class BrowserProvider:
             program()
         except BrowserMissing as error:
             raise ProvisionFailed(str(error)) from error
-        if spec.network != "none":
-            raise ProvisionFailed(f"provider browser has no network {spec.network!r}, only 'none'")
-        if not spec.name or "/" in spec.name or spec.name.startswith("."):
-            raise ProvisionFailed(f"{spec.name!r} can't be the name of a sandbox")
-        socket = self._state / spec.name / "guest.sock"
-        if len(os.fsencode(socket)) > _MAX_SOCKET_PATH:
-            raise ProvisionFailed(
-                f"{socket} is too long for a unix socket ({_MAX_SOCKET_PATH} bytes): "
-                "set TANDEM_STATE to a shorter folder"
-            )
+        records.check(spec, provider=self.name, socket=self._state / spec.name / "guest.sock")
 
     def _launch(self, spec: SandboxSpec, folder: Path, boot_id: str) -> int:
         command = [

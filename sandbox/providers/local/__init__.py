@@ -20,7 +20,8 @@ from pathlib import Path
 
 from sandbox.desktop import GuestDesktop
 from sandbox.provider import Desktop, DesktopLost, Handle, ProvisionFailed, SandboxSpec
-from sandbox.providers.local import limits, records
+from sandbox.providers import records
+from sandbox.providers.local import limits
 from sandbox.providers.local.jail import Jail
 
 _PROGRAMS = {
@@ -34,7 +35,6 @@ _PROGRAMS = {
 _FIRST_UID, _UIDS = 60_000, 500
 _START_TIMEOUT_S = 20.0
 _STOP_TIMEOUT_S = 5.0
-_MAX_SOCKET_PATH = 107
 _LOG_TAIL = 1500
 
 
@@ -100,17 +100,7 @@ class LocalProvider:
 
     def running(self) -> list[Handle]:
         """Return what has a folder here, also what died or never came up: stop() clears it."""
-        if not self._state.is_dir():
-            return []
-        handles = []
-        for folder in sorted(self._state.iterdir()):
-            record = records.load(folder)
-            handles.append(
-                record.handle
-                if record is not None
-                else Handle(provider=self.name, name=folder.name, boot_id="")
-            )
-        return handles
+        return records.found(self._state, self.name)
 
     def log(self, handle: Handle) -> str:
         """Return the end of what the sandbox's session printed."""
@@ -120,16 +110,9 @@ class LocalProvider:
         for program, package in _PROGRAMS.items():
             if shutil.which(program) is None:
                 raise ProvisionFailed(f"{program} is missing: apt-get install {package}")
-        if spec.network != "none":
-            raise ProvisionFailed(f"provider local has no network {spec.network!r}, only 'none'")
-        if not spec.name or "/" in spec.name or spec.name.startswith("."):
-            raise ProvisionFailed(f"{spec.name!r} can't be the name of a sandbox")
-        socket_path = self._state / spec.name / "run" / "guest.sock"
-        if len(os.fsencode(socket_path)) > _MAX_SOCKET_PATH:
-            raise ProvisionFailed(
-                f"{socket_path} is too long for a unix socket ({_MAX_SOCKET_PATH} bytes): "
-                "set TANDEM_STATE to a shorter folder"
-            )
+        records.check(
+            spec, provider=self.name, socket=self._state / spec.name / "run" / "guest.sock"
+        )
 
     def _clear(self, folder: Path) -> None:
         """Kill what runs, wait for it to be gone, then remove what it left."""

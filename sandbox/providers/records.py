@@ -1,4 +1,4 @@
-"""What the local provider keeps of a sandbox on disk, so that another process can find it again."""
+"""What a provider of this host keeps of a sandbox on disk, so that another process finds it again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from sandbox.provider import Handle
+from sandbox.provider import Handle, ProvisionFailed, SandboxSpec
+
+_MAX_SOCKET_PATH = 107  # sun_path of Linux, with its closing zero
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,3 +73,28 @@ def uids_in_use() -> set[int]:
             except FileNotFoundError:  # it ended in between
                 continue
     return uids
+
+
+def found(state: Path, provider: str) -> list[Handle]:
+    """Return what has a folder in `state`, also what died or never came up."""
+    if not state.is_dir():
+        return []
+    handles = []
+    for folder in sorted(state.iterdir()):
+        record = load(folder)
+        nameless = Handle(provider=provider, name=folder.name, boot_id="")
+        handles.append(record.handle if record is not None else nameless)
+    return handles
+
+
+def check(spec: SandboxSpec, *, provider: str, socket: Path) -> None:
+    """Raise ProvisionFailed where such a sandbox can't be kept here: its network, name or socket."""
+    if spec.network != "none":
+        raise ProvisionFailed(f"provider {provider} has no network {spec.network!r}, only 'none'")
+    if not spec.name or "/" in spec.name or spec.name.startswith("."):
+        raise ProvisionFailed(f"{spec.name!r} can't be the name of a sandbox")
+    if len(os.fsencode(socket)) > _MAX_SOCKET_PATH:
+        raise ProvisionFailed(
+            f"{socket} is too long for a unix socket ({_MAX_SOCKET_PATH} bytes): "
+            "set TANDEM_STATE to a shorter folder"
+        )
