@@ -1,7 +1,7 @@
 """What a policy that acts at random reaches, for the column beside the others.
 
-`random.json` (made from `python -m sandbox.families.check --random --json`) maps a task's id to {"checksum", "reward", "episodes"}; a figure of another version of the
-task is none.
+`random.json` maps a task's id to {"checksum", "reward", "episodes"}; a figure of another version of the
+task is none. It comes from `python -m sandbox.families.check --random --json`.
 """
 
 from __future__ import annotations
