@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -188,3 +189,18 @@ def test_many_threads_share_one_fleet(tmp_path):
         assert list(threads.map(use, range(64))) == [2 * n for n in range(64)]
         assert fleet.stats()["pages"] == 0
         assert fleet.stats()["browsers"] <= 2
+
+
+def test_a_stream_of_one_kind_does_not_keep_the_other_waiting(tmp_path):
+    with Fleet(browsers=2, pages=2, state=tmp_path) as fleet:
+        files = [fleet.open(SMALL) for _ in range(4)]
+        other = ThreadPoolExecutor(1).submit(
+            fleet.open, PageSpec(160, 120, origins=("http://127.0.0.1:1/",)), timeout=30
+        )
+        for _ in range(8):  # one comes as one goes, as episodes do
+            files.pop(0).close()
+            if other.done():
+                break
+            with suppress(FleetFull):
+                files.append(fleet.open(SMALL, timeout=1))
+        assert other.result(30).evaluate("1 + 1") == 2

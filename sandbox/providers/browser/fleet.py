@@ -22,6 +22,7 @@ from sandbox.providers.browser.target import Target
 _KEEP_S = 5.0
 
 
+_OTHER_KIND = "another kind was needed"
 _POPUPS = Path(__file__).with_name("popups.js").read_text(encoding="utf-8")
 
 
@@ -176,11 +177,21 @@ class Fleet:
         if len(self._browsers) >= self._slots:
             idle = next((b for b in self._browsers if not _load(b)), None)
             if idle is None:
+                self._make_room(spec)
                 return None
-            self._drop(idle, idle.retire or "another kind was needed")
+            self._drop(idle, idle.retire or _OTHER_KIND)
         browser = _Browser(spec.loopback)
         self._browsers.append(browser)
         return browser
+
+    def _make_room(self, spec: PageSpec) -> None:
+        """Let one browser run empty where none is of the kind that is asked for.
+
+        Else a stream of pages of one kind would keep the other kind waiting for ever.
+        """
+        alike = any(b.loopback == spec.loopback and not b.retire for b in self._browsers)
+        if not alike and not any(b.retire for b in self._browsers):
+            min(self._browsers, key=_load).retire = _OTHER_KIND
 
     def _open(self, browser: _Browser, spec: PageSpec) -> BrowserPage:
         process = self._started(browser)
