@@ -67,11 +67,13 @@ def _parts() -> list[CheckMessage]:
     found: list[CheckMessage] = []
     if settings.SANDBOX_PROVIDER == "fake":
         found.append(_error("E022", "SANDBOX_PROVIDER=fake has no desktops", "name a real one"))
-    if settings.SANDBOX_PROVIDER == "local" and not settings.SANDBOX_LOCAL_ACCEPTED:
+    # As root Chromium has no sandbox of its own either, so pages are no safer than desktops.
+    kind = settings.SANDBOX_PROVIDER
+    if kind in ("local", "browser") and not settings.SANDBOX_LOCAL_ACCEPTED:
         found.append(
             _error(
                 "E020",
-                "SANDBOX_PROVIDER=local shares the host's kernel with its desktops",
+                f"SANDBOX_PROVIDER={kind} shares the host's kernel with its guests",
                 "give the desktops a host that does nothing else, then set SANDBOX_LOCAL_ACCEPTED=1",
             )
         )

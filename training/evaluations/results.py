@@ -91,14 +91,14 @@ def results(
 def summary(episodes: Sequence[Played], references: Mapping[str, float]) -> Json:
     """Return counts and estimates of some episodes; an estimate is null where nothing was judged.
 
-    `success` is a rate, `reward` a mean, `normalised` the mean of 100 * score / reference over the
+    `success` is a rate, `reward` a mean, `normalised` the mean of 100 * score / reference (0 for a score below 0) over the
     episodes that have both. `steps` is the mean number of steps, `steps_to_success` of the successes.
     """
     judged = [episode for episode in episodes if episode.judged]
     solved = [episode for episode in judged if episode.success]
     states = Counter(episode.state for episode in episodes)
     normalised = [
-        (episode.pair, 100.0 * episode.score / references[episode.task])
+        (episode.pair, max(0.0, 100.0 * episode.score / references[episode.task]))
         for episode in judged
         if episode.score is not None and references.get(episode.task)
     ]
