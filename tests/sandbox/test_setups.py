@@ -143,7 +143,11 @@ def test_a_miniwob_task_from_start_to_reward(booted: Desktop, epoch: int, do: Do
     frame = booted.observe(elements=True)
     assert frame.url == miniwob.url("login-user")
     found = {element.name: element for element in frame.elements or ()}
-    assert setups.verify(booted, {"kind": "miniwob"})[:3] == (0.0, "the episode has not ended", False)
+    assert setups.verify(booted, {"kind": "miniwob"})[:3] == (
+        0.0,
+        "the episode has not ended",
+        False,
+    )
     for name, text in (("Username", "keli"), ("Password", "1b")):
         do(Click(*found[name].centre))
         do(Type(text))

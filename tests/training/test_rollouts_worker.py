@@ -9,8 +9,9 @@ from dataclasses import replace
 import pytest
 from django.utils import timezone
 
+from agent.memory import ByChat, InWords
 from agent.models import Deployment
-from agent.policy import PolicyRefused, PolicyUnreachable
+from agent.policy import PolicyMisconfigured, PolicyRefused, PolicyUnreachable
 from annotation import pictures
 from blobs import StoreUnreachable
 from sandbox import providers
@@ -26,6 +27,8 @@ from tests.training.rollout_toys import (  # noqa: F401
 )
 from training.models import Episode, Rollout, RolloutWorker
 from training.rollouts import episodes, record, rollouts
+from training.rollouts.config import read_config
+from training.rollouts.policies import memory_of
 from training.rollouts.slots import Slots, Stopped
 from trajectory import Outcome
 
@@ -298,3 +301,19 @@ def test_a_task_of_a_desktop_is_played_on_a_leased_one_that_is_given_back(make, 
     assert lease.purpose == "agent" and lease.state == Lease.State.RELEASED
     assert rollout.episodes.get().attempts == 0
     fake.stop(handle)
+
+
+def test_summaries_are_written_by_the_model_only_where_it_can_write():
+    class Silent:
+        def propose(self, request, k):
+            return []
+
+    class Chats(Silent):
+        def chat(self, messages, max_tokens):
+            return "said", "v"
+
+    asked = read_config({"summaries": True})
+    with pytest.raises(PolicyMisconfigured, match="writes no summaries"):
+        memory_of(Silent(), asked)
+    assert isinstance(memory_of(Chats(), asked).summariser, ByChat)
+    assert isinstance(memory_of(Silent(), read_config({})).summariser, InWords)

@@ -52,6 +52,11 @@ class RolloutConfig:
     memory_tokens: int = _value(
         0, "Prompt at most", "Tokens that memory may fill a prompt to; 0: no limit.", 0, 1_000_000
     )
+    summaries: bool = _value(
+        False,
+        "Model writes summaries",
+        "Of what leaves working memory; else it is listed in words.",
+    )
     picture: bool = _value(True, "Keep pictures", "Off only for policies that read elements.")
     elements: bool = _value(True, "Read elements", "What policies of elements need.")
 

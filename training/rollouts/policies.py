@@ -7,7 +7,7 @@ import dataclasses
 import zlib
 
 from agent import deployments
-from agent.memory import Memory
+from agent.memory import ByChat, InWords, Memory
 from agent.policies.openai import OpenAIPolicy
 from agent.policy import Policy, PolicyMisconfigured
 from annotation import pictures
@@ -34,7 +34,15 @@ def memory_of(policy: Policy, config: RolloutConfig) -> Memory:
     measure = getattr(policy, "measure", None)
     if config.memory_tokens and measure is None:
         raise PolicyMisconfigured("this policy counts no tokens: set memory_tokens to 0")
-    return Memory(steps=config.memory, budget=config.memory_tokens, measure=measure)
+    chat = getattr(policy, "chat", None)
+    if config.summaries and chat is None:
+        raise PolicyMisconfigured("this policy writes no summaries: set summaries to false")
+    return Memory(
+        steps=config.memory,
+        summariser=ByChat(chat) if config.summaries and chat is not None else InWords(),
+        budget=config.memory_tokens,
+        measure=measure,
+    )
 
 
 def sampling_seed(episode: Episode) -> int:
