@@ -18,6 +18,8 @@ from sandbox.providers.browser.spec import PageSpec
 
 ANSWER_S = 20.0
 """A page that does not answer for this long is given up."""
+BLANK_S = 5.0
+"""So is one whose frames come without a picture: it is rare, and such a page never has one again."""
 LOAD_S = 15.0
 _START_S = 0.3
 _DISPOSE_S = 2.0
@@ -98,14 +100,16 @@ class Target:
 
         Raises DesktopLost.
         """
-        deadline = time.monotonic() + ANSWER_S
+        deadline = time.monotonic() + BLANK_S
         while True:
             answer = self._frame(picture, jpeg)
             data = answer.get("screenshotData")
             if data or not picture:
                 return base64.b64decode(data or "")
-            if time.monotonic() > deadline:
-                raise self.give_up("a picture")
+            if self._loading:
+                deadline = time.monotonic() + BLANK_S
+            elif time.monotonic() > deadline:
+                raise self.give_up("a picture", BLANK_S)
             time.sleep(0.002)  # in the middle of a navigation there is nothing to take
 
     def evaluate(self, expression: str) -> object:
@@ -190,9 +194,9 @@ class Target:
 
     # -- the end -----------------------------------------------------------------------------
 
-    def give_up(self, what: str) -> DesktopLost:
+    def give_up(self, what: str, seconds: float = ANSWER_S) -> DesktopLost:
         """Take the page for lost because `what` did not come; return the error to raise."""
-        self.die(f"the page gave no answer to {what} for {ANSWER_S:g} s")
+        self.die(f"the page gave no answer to {what} for {seconds:g} s")
         with suppress(CdpError):
             self._connection.send("Target.closeTarget", {"targetId": self.id})
         return DesktopLost(self.lost)
