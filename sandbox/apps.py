@@ -13,5 +13,5 @@ class SandboxConfig(AppConfig):
         from sandbox.families import browsing, osworld, web
 
         tasks, assets = settings.OSWORLD_TASKS, settings.OSWORLD_ASSETS
-        osworld.configure(Path(tasks) if tasks else None, Path(assets) if assets else None)
+        osworld.FAMILY.use(Path(tasks or osworld.OWN), Path(assets) if assets else None)
         web.FAMILY.folder = browsing.FAMILY.folder = Path(settings.SYNTHESISED_TASKS)

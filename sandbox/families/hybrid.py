@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import functools
 import posixpath
-import re
 import time
 import uuid
 from collections.abc import Callable, Sequence
 
+from sandbox.answers import matches
 from sandbox.families.protocol import NoWay, SetupFailed, TaskSpec, UnknownTask, checksum
 from sandbox.hybrid import data
 from sandbox.hybrid.data import CASES, Case
+from sandbox.interpreter import guest_python
 from sandbox.provider import ActionFailed, Desktop
 from sandbox.verdict import Verdict
 from trajectory import Action, Click, Finish, Hotkey, Navigate, OpenApp, Shell, Step, Type, Wait
@@ -121,8 +122,7 @@ class Hybrid:
         for name, text in case.files.items():
             desktop.write_file(f"{SITE}/files/{name}", text.encode(), epoch=epoch)
         desktop.write_file(f"{SITE}/index.html", data.page(case).encode(), epoch=epoch)
-        # The guest's own interpreter: a desktop need not have another one.
-        python = shell("tr '\\0' '\\n' < /proc/$PPID/cmdline | head -n 1") or "python3"
+        python = guest_python(shell)
         serve = [python, "-m", "http.server", str(PORT), "--bind", "127.0.0.1", "--directory", SITE]
         probe = f"{python} -c \"import urllib.request as u; u.urlopen('{URL}', timeout=2)\""
         if shell(f"{probe} >/dev/null 2>&1 && echo up") != "up":
@@ -154,8 +154,7 @@ class Hybrid:
             return verdict(0.0, f"{case.wanted} was not saved")
         if saved != case.files[case.wanted]:
             return verdict(0.0, f"{case.wanted} was changed")
-        said = re.findall(r"[\w.]+", answer.lower().strip(" ."))
-        if said == [case.answer.lower()]:
+        if matches(answer, [case.answer]):
             return verdict(1.0, f"the answer {case.answer} is right")
         return verdict(0.0, f"the answer {answer[:100]!r} is not {case.answer}")
 

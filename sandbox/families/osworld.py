@@ -42,7 +42,12 @@ class OSWorld:
     name = "osworld"
 
     def __init__(self, folder: Path = OWN, assets: Path | None = None) -> None:
+        self.use(folder, assets)
+
+    def use(self, folder: Path, assets: Path | None) -> None:
+        """Take tasks from `folder` besides our own, and the files that they want from `assets`."""
         self.folder, self.assets = folder, Assets(assets)
+        self.__dict__.pop("_read", None)  # what was read of another folder
 
     @cached_property
     def _read(self) -> tuple[dict[str, OSWorldTask], dict[str, list[Reason]], list[BadTask]]:
@@ -124,9 +129,3 @@ class OSWorld:
 
 
 FAMILY = OSWorld()
-
-
-def configure(folder: Path | None, assets: Path | None) -> None:
-    """Use a folder of tasks and one of their files besides our own; called once, at the start."""
-    FAMILY.__init__(folder or OWN, assets)  # type: ignore[misc]
-    FAMILY.__dict__.pop("_read", None)

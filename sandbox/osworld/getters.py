@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+from sandbox.interpreter import guest_python
 from sandbox.osworld.assets import Assets
 from sandbox.provider import ActionFailed, Desktop
 
@@ -31,10 +32,6 @@ class Place(NamedTuple):
             line, epoch=self.epoch, action_id=self.name(line), timeout_ms=LIMIT_MS
         )
         return done.output, done.exit_code
-
-    def python(self) -> str:
-        """Return the computer's Python: the one that runs its guest, wherever it lies."""
-        return self.run("tr '\\0' '\\n' < /proc/$PPID/cmdline | head -n 1")[0].strip() or "python3"
 
 
 def words(command: object) -> list[str]:
@@ -108,7 +105,7 @@ def _window_title(place: Place, config: Mapping[str, Any]) -> str:
 def _tabs(place: Place, config: Mapping[str, Any]) -> list[dict[str, str]]:
     """The browser's open pages as {"title", "url"}, the one in front first."""
     ask = "import urllib.request as u; print(u.urlopen('http://127.0.0.1:9222/json/list').read().decode())"
-    output, _ = place.run(f"{place.python()} -c {shlex.quote(ask)}")
+    output, _ = place.run(f"{guest_python(lambda line: place.run(line)[0])} -c {shlex.quote(ask)}")
     try:
         targets = json.loads(output)
     except ValueError:

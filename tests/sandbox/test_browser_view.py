@@ -23,9 +23,9 @@ from sandbox.providers.browser.rfb_input import Reader, key_name
 from sandbox.rfb import Key, Pointer, encode_input
 from sandbox.stream import Relay
 from tests.sandbox.desktops import needs_headless_shell, new_id
+from tests.sandbox.relays import MemoryGate, serving
 from tests.sandbox.screens import Viewer, until, viewer
 from tests.sandbox.test_desktop_js import Site
-from tests.sandbox.test_relay import MemoryGate, serving
 from trajectory import KeyDown, KeyUp, MouseDown, MouseUp, Move, Navigate, Scroll
 
 pytestmark = [needs_headless_shell, pytest.mark.timeout(90)]

@@ -15,8 +15,8 @@ from Xlib.display import Display
 
 from sandbox.gate import Close, Hint, Refused
 from sandbox.stream import Relay
+from tests.sandbox.relays import MemoryGate, serving
 from tests.sandbox.screens import HEIGHT, WIDTH, until, xvnc
-from tests.sandbox.test_relay import MemoryGate, serving
 
 STATIC = Path(__file__).resolve().parents[2] / "static"
 PAGE = b"""<!doctype html><body style="margin:0">

@@ -20,9 +20,10 @@ from sandbox.provider import Frame, Handle
 from sandbox.relay import DatabaseGate, in_thread
 from sandbox.rfb import Key, Pointer, encode_input
 from sandbox.stream import Relay
+from tests.sandbox.relays import serving
 from tests.sandbox.screens import PASSWORD, recorder, until, viewer
 from tests.sandbox.test_leases import acquire, make_sandbox
-from tests.sandbox.test_relay import UPDATE, serving
+from tests.sandbox.test_relay import UPDATE
 from trajectory import observation_from_dict
 
 pytestmark = pytest.mark.django_db(transaction=True)

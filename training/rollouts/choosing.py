@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from fnmatch import fnmatchcase
 
 from sandbox import families
 from training.errors import BadConfig
 
+log = logging.getLogger(__name__)
 MAX_SEEDS = 100_000
 
 
@@ -53,6 +55,7 @@ def sizes() -> list[tuple[str, int]]:
     for name in families.NAMES:
         try:
             found.append((name, len(families.load(name).list())))
-        except Exception:  # a family whose package is missing must not take the page down
+        except Exception:  # one family must not take the page down
+            log.exception("the family %s can't list its tasks", name)
             found.append((name, 0))
     return found
