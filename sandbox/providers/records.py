@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import shutil
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -42,6 +44,24 @@ def load(folder: Path) -> Record | None:
         handle=Handle(**record["handle"]),
         groups=tuple(record["groups"]),
     )
+
+
+def remove(folder: Path, *, seconds: float = 5.0) -> None:
+    """Remove what a sandbox left; fine if it is gone already, or another caller removes it too.
+
+    Its first process is dead by now, but a child of that one may still write for a moment.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return shutil.rmtree(folder)
+        except OSError as error:
+            if not folder.exists():
+                return
+            moving = error.errno in (errno.ENOTEMPTY, errno.ENOENT)
+            if not moving or time.monotonic() > deadline:
+                raise
+        time.sleep(0.02)
 
 
 def runs(pid: int, boot_id: str) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -155,8 +154,7 @@ class BrowserProvider:
             if time.monotonic() > deadline:
                 raise DesktopLost(f"the browser of {folder.name} survives SIGKILL")
             time.sleep(0.01)
-        with contextlib.suppress(FileNotFoundError):  # stopped by two callers at once
-            shutil.rmtree(folder)
+        records.remove(folder)
 
     def _kill(self, handle: Handle) -> None:
         process = self._started.get(handle.boot_id)

@@ -120,8 +120,7 @@ class LocalProvider:
         if record is not None:
             _kill(folder, record)
             limits.remove(tuple(Path(group) for group in record.groups))
-        with contextlib.suppress(FileNotFoundError):  # stopped by two callers at once
-            shutil.rmtree(folder)
+        records.remove(folder)
 
 
 def _prepare(folder: Path, uid: int | None) -> str:
