@@ -9,7 +9,7 @@ from django import forms
 from agent.models import Deployment
 from annotation.models import Task
 from training.models import Checkpoint, Dataset, Run
-from training.presets import FIELDS
+from training.presets import fields_of
 from training.runs import kinds
 from training.selection import Filters
 
@@ -88,7 +88,7 @@ class LaunchForm(forms.Form):
         super().__init__(*args, **kwargs)
         has = kinds()
         self.fields["kind"].choices = [c for c in self.fields["kind"].choices if c[0] in has]  # type: ignore[attr-defined]
-        for field in FIELDS:
+        for field in fields_of(Run.Kind.SFT):
             options: dict[str, Any] = {"label": field.label, "help_text": field.help}
             if field.choices:
                 made: forms.Field = forms.ChoiceField(
@@ -103,7 +103,7 @@ class LaunchForm(forms.Form):
 
     def config(self) -> dict[str, Any]:
         """Return what was typed for the configuration."""
-        return {field.name: self.cleaned_data[field.name] for field in FIELDS}
+        return {field.name: self.cleaned_data[field.name] for field in fields_of(Run.Kind.SFT)}
 
 
 class PromoteForm(forms.Form):

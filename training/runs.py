@@ -40,7 +40,7 @@ def launch(
         raise BadConfig(
             {"dataset": f"{dataset.name} is of the {dataset.pool.upper()} pool, not for {kind}"}
         )
-    values = read_config(config)
+    values = read_config(kind, config)
     name = name or free_name(kind, dataset)
     try:
         with transaction.atomic():

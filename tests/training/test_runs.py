@@ -22,7 +22,7 @@ from tests.training.sessions import make_session
 from training import datasets, jobs, process, runs, supervise, workdir
 from training.errors import WrongState
 from training.models import Checkpoint, Dataset, Run
-from training.presets import PRESETS
+from training.presets import presets_of
 from training.selection import Filters
 
 State = Run.State
@@ -74,7 +74,7 @@ def wait_for(what: Callable[[], object], deadline_s: float = 20) -> None:
 
 
 def launch(dataset: Dataset, base: Checkpoint, *, step_s: float = 0.0, **config: object) -> Run:
-    values = PRESETS["quick"] | {"weight_decay": step_s} | config
+    values = presets_of("sft")["quick"] | {"weight_decay": step_s} | config
     return runs.launch(kind="sft", dataset=dataset, base=base, config=values, by=None)
 
 

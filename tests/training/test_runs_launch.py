@@ -7,7 +7,7 @@ import pytest
 from tests.training.test_runs import base, dataset, launch, place, queued  # noqa: F401  (fixtures)
 from training import runs
 from training.errors import BadConfig, NameTaken
-from training.presets import DEFAULTS, read_config
+from training.presets import presets_of, read_config
 
 # ruff: noqa: F811
 
@@ -19,7 +19,7 @@ def test_a_launch_is_queued_under_the_next_free_name(
         one = runs.launch(kind="sft", dataset=dataset, base=base, config={}, by=admin_user)
         two = launch(dataset, base)
     assert (one.name, two.name) == ("sft-clicks-1", "sft-clicks-2")
-    assert one.config == DEFAULTS
+    assert one.config == presets_of("sft")["standard"]
     assert queued == [one.pk, two.pk]
     with pytest.raises(NameTaken, match="sft-clicks-1"):
         runs.launch(kind="sft", dataset=dataset, base=base, config={}, by=None, name=one.name)
@@ -40,7 +40,7 @@ def test_a_launch_is_queued_under_the_next_free_name(
 )
 def test_every_bad_value_is_named_by_its_field(values, field, says):
     with pytest.raises(BadConfig) as caught:
-        read_config(values)
+        read_config("sft", values)
     assert says in caught.value.errors[field]
 
 

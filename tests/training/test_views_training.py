@@ -10,7 +10,7 @@ from annotation.models import Session
 from tests.training.sessions import make_session
 from training import datasets
 from training.models import Checkpoint, Dataset, Metric, Promotion, Run
-from training.presets import DEFAULTS
+from training.presets import presets_of
 from training.selection import Filters
 
 pytestmark = pytest.mark.django_db
@@ -38,7 +38,7 @@ def base() -> Checkpoint:
 @pytest.fixture
 def run(dataset, base) -> Run:
     return Run.objects.create(
-        name="sft-clicks-1", dataset=dataset, base=base, config=DEFAULTS, state=Run.State.RUNNING,
+        name="sft-clicks-1", dataset=dataset, base=base, config=presets_of("sft")["standard"], state=Run.State.RUNNING,
         step=3, total_steps=8, metrics={"step": 3, "loss": 0.25, "eta_s": 60}, log="line\n",
     )  # fmt: skip
 
@@ -148,7 +148,13 @@ def test_the_downloads_are_json_lines(staff, dataset):
 
 
 def form_values(dataset, base, **changes):
-    return {"dataset": dataset.pk, "base": base.pk, "kind": "sft", "name": "", **DEFAULTS} | changes
+    return {
+        "dataset": dataset.pk,
+        "base": base.pk,
+        "kind": "sft",
+        "name": "",
+        **presets_of("sft")["standard"],
+    } | changes
 
 
 def test_a_run_is_launched_from_the_form(staff, dataset, base, admin_user):
@@ -169,7 +175,7 @@ def test_the_form_names_the_wrong_field_and_keeps_what_was_typed(staff, dataset,
 
 
 def test_a_clone_starts_from_the_values_of_its_run(staff, run):
-    Run.objects.update(config=DEFAULTS | {"seed": 4242})
+    Run.objects.update(config=presets_of("sft")["standard"] | {"seed": 4242})
     answer = staff.get(reverse("training:new-run"), {"clone": run.pk})
     assert b'value="4242"' in answer.content
     assert answer.context["form"].initial["base"] == run.base_id
@@ -217,7 +223,10 @@ def test_a_running_run_can_be_cancelled_and_only_an_ended_one_resumed(staff, run
 
 def test_several_runs_are_compared_by_what_differs(staff, run):
     other = Run.objects.create(
-        name="other", dataset=run.dataset, base=run.base, config=DEFAULTS | {"seed": 9}
+        name="other",
+        dataset=run.dataset,
+        base=run.base,
+        config=presets_of("sft")["standard"] | {"seed": 9},
     )
     answer = staff.get(reverse("training:compare"), {"runs": f"{run.pk},{other.pk}"})
     assert [name for name, _ in answer.context["differences"]] == ["Seed"]

@@ -16,7 +16,7 @@ from training import runs as verbs
 from training.errors import BadConfig, NameTaken, Refused, WrongState
 from training.forms import LaunchForm
 from training.models import Checkpoint, Dataset, Metric, Run
-from training.presets import FIELDS, PRESETS
+from training.presets import fields_of, presets_of
 
 MAX_POINTS = 2000  # of one answer; the page asks again for the rest
 
@@ -54,7 +54,7 @@ def new(request: HttpRequest) -> HttpResponse:
     context = {
         "section": "runs",
         "form": form,
-        "presets": PRESETS,
+        "presets": presets_of(Run.Kind.SFT),
         "datasets": Dataset.objects.exists(),
         "checkpoints": Checkpoint.objects.exists(),
     }
@@ -63,7 +63,9 @@ def new(request: HttpRequest) -> HttpResponse:
 
 def _initial(request: HttpRequest) -> dict[str, Any]:
     asked = request.GET
-    initial: dict[str, Any] = dict(PRESETS.get(asked.get("preset", ""), PRESETS["standard"]))
+    initial: dict[str, Any] = dict(
+        presets_of("sft").get(asked.get("preset", ""), presets_of("sft")["standard"])
+    )
     # What the annotators work beside; without one, the newest.
     partner = Deployment.objects.filter(is_partner=True).values_list("version", flat=True)
     known = Checkpoint.objects.order_by("-pk")
@@ -100,7 +102,7 @@ def panel(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _panel(run: Run) -> dict[str, Any]:
-    config = [(f.label, run.config[f.name]) for f in FIELDS if f.name in run.config]
+    config = [(f.label, run.config[f.name]) for f in fields_of(run.kind) if f.name in run.config]
     return {
         "run": run,
         "stamp": _stamp(run),
@@ -153,7 +155,7 @@ def compare(request: HttpRequest) -> HttpResponse:
     rows = [access.run_for(request, pk) for pk in wanted[:8]]
     table = [
         (field.label, values)
-        for field in FIELDS
+        for field in fields_of(rows[0].kind if rows else "sft")
         if len(set(map(str, values := [row.config.get(field.name, "") for row in rows]))) > 1
     ]
     context = {"section": "runs", "runs": rows, "differences": table}

@@ -1,11 +1,8 @@
-"""What a run is trained with: the fields of its configuration, their bounds, and the presets."""
+"""One value of a configuration: its bounds, and how what was typed becomes it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-
-from training.errors import BadConfig
 
 Value = int | float | str
 
@@ -39,46 +36,23 @@ class Field:
         return number
 
 
-FIELDS = (
-    Field("epochs", "Epochs", "Times every row is seen; ignored where steps are given.", 3.0, 0, 1000),
-    Field("steps", "Steps", "Optimiser steps; 0 means: as many as the epochs take.", 0, 0, 10_000_000),
-    Field("batch_size", "Batch size", "Rows per optimiser step.", 8, 1, 4096),
-    Field("learning_rate", "Learning rate", "At its height, after the warm-up.", 2e-4, 0, 1),
+LEARNING_RATE = Field(
+    "learning_rate", "Learning rate", "At its height, after the warm-up.", 2e-4, 0, 1
+)
+STEPS = Field(
+    "steps", "Steps", "Optimiser steps; 0 means: as many as the epochs take.", 0, 0, 10_000_000
+)
+BATCH_SIZE = Field("batch_size", "Batch size", "Rows per optimiser step.", 8, 1, 4096)
+WEIGHTS = (
     Field("warmup_steps", "Warm-up steps", "Steps in which the rate rises from 0.", 10, 0, 1_000_000),
     Field("weight_decay", "Weight decay", "Of AdamW.", 0.0, 0, 1),
     Field("max_grad_norm", "Gradient norm limit", "Longer gradients are shortened to it.", 1.0, 0, 1000),
     Field("lora_rank", "LoRA rank", "0 trains all weights; an adapter that is continued keeps its own.", 16, 0, 512),
     Field("max_tokens", "Longest row", "Tokens; a longer row is named and left out.", 2048, 64, 131_072),
+    Field("micro_tokens", "Tokens at once", "Of one forward pass; 0: the whole batch. Less needs less memory and gives the same result.", 0, 0, 10_000_000),
+    Field("gradient_checkpointing", "Recompute activations", "Less memory for a third more time.", "no", choices=("no", "yes")),
     Field("save_every", "Checkpoint every", "Steps; 0 means: only at the end.", 50, 0, 1_000_000),
     Field("seed", "Seed", "The same seed and data give the same weights on the same machine.", 0, 0, 2**31 - 1),
     Field("dtype", "Number format", "Of the frozen weights and the arithmetic.", "float32", choices=("float32", "bfloat16")),
 )  # fmt: skip
-BY_NAME = {field.name: field for field in FIELDS}
-DEFAULTS = {field.name: field.default for field in FIELDS}
-
-PRESETS: dict[str, dict[str, Value]] = {
-    "standard": DEFAULTS,
-    "quick": DEFAULTS
-    | {"steps": 8, "batch_size": 2, "warmup_steps": 2, "save_every": 4, "lora_rank": 8},
-}
-
-
-def read_config(values: Mapping[str, object]) -> dict[str, Value]:
-    """Return a whole configuration; what is missing gets its default.
-
-    Raises BadConfig with one message per field, unknown fields included.
-    """
-    errors = {name: "there is no such field" for name in values if name not in BY_NAME}
-    config: dict[str, Value] = {}
-    for field in FIELDS:
-        try:
-            config[field.name] = field.read(values.get(field.name, field.default))
-        except ValueError as error:
-            errors[field.name] = str(error)
-    if not errors and not config["steps"] and not config["epochs"]:
-        errors["steps"] = "give steps or epochs: both are 0"
-    if not errors and config["learning_rate"] == 0:
-        errors["learning_rate"] = "a rate of 0 changes nothing"
-    if errors:
-        raise BadConfig(errors)
-    return config
+"""What every trainer that moves weights is told."""
