@@ -10,10 +10,13 @@ from typing import Protocol
 
 from agent.memory import Memory
 from agent.policy import Candidate, Policy, PolicyError, PolicyRequest
-from trajectory import Action, Actor, Fail, Finish, Observation, Outcome, Step, is_terminal
+from trajectory import Action, Actor, Fail, Finish, Observation, Outcome, Step, Wait, is_terminal
 
 TRIES = 3
 """How often a policy is asked again for a reply that can be read."""
+
+UNREADABLE = "the reply can't be read"
+"""How the error of a step begins whose reply was no action."""
 
 
 class EnvironmentFailure(Exception):
@@ -52,8 +55,12 @@ def run(
     max_steps: int,
     memory: Memory | None = None,
     seed: int | None = None,
+    every_reply: bool = False,
 ) -> Generator[Step, None, Outcome]:
     """Yield one step per decision, after it was done; return how the episode ended.
+
+    With `every_reply` the first reply counts, also one that can't be read: such a step waits, and
+    its error begins with UNREADABLE. What a policy learns from must be what it sampled.
 
     The last step is Finish or Fail unless `max_steps` ran out or the task ended by itself. Raises
     EnvironmentFailure and PolicyError as they come: neither is an outcome of the policy's doing.
@@ -69,12 +76,11 @@ def run(
             seed=None if seed is None else seed + index,
         )
         recalled = memory.recall(request)
-        candidate = _decide(policy, recalled.request)
-        assert candidate.action is not None
-        error, ended = "", False
-        if not is_terminal(candidate.action):
+        candidate, error = _decide(policy, recalled.request, again=not every_reply)
+        action, ended = candidate.action or Wait(duration_ms=0), False
+        if not is_terminal(action) and not error:
             try:
-                environment.act(candidate.action)
+                environment.act(action)
             except ActionRefused as refusal:
                 error = str(refusal)
             except Ended:
@@ -83,7 +89,7 @@ def run(
             index=index,
             observation=observation,
             thought=candidate.thought,
-            action=candidate.action,
+            action=action,
             actor=Actor.AGENT,
             model_version=candidate.version,
             error=error,
@@ -94,7 +100,7 @@ def run(
         yield step
         if ended:
             return Outcome.ENDED
-        match candidate.action:
+        match action:
             case Finish():
                 return Outcome.FINISHED
             case Fail():
@@ -102,13 +108,18 @@ def run(
     return Outcome.OUT_OF_STEPS
 
 
-def _decide(policy: Policy, request: PolicyRequest) -> Candidate:
-    """Return the first candidate that can be read; asks again for more, then raises."""
+def _decide(policy: Policy, request: PolicyRequest, *, again: bool) -> tuple[Candidate, str]:
+    """Return the first candidate that can be read, and no error; asks `again` for more, then raises.
+
+    Without asking again: the first candidate, and what is wrong with it.
+    """
     candidates: list[Candidate] = []
     for attempt in range(1, TRIES + 1):
         # The first answer may be greedy and stay the same: more candidates, another chance.
         candidates = policy.propose(request, attempt)
         for candidate in candidates:
             if candidate.action is not None:
-                return candidate
+                return candidate, ""
+            if not again:
+                return candidate, f"{UNREADABLE}: {candidate.error}"
     raise UnreadablePolicy(f"no reply could be read: {candidates[0].error}")

@@ -3,7 +3,7 @@
 import pytest
 
 from agent.dialects import load
-from agent.loop import ActionRefused, Ended, EnvironmentFailure, UnreadablePolicy, run
+from agent.loop import UNREADABLE, ActionRefused, Ended, EnvironmentFailure, UnreadablePolicy, run
 from agent.memory import Memory
 from agent.policies.scripted import ScriptedPolicy
 from agent.policy import Candidate, PolicyError
@@ -96,6 +96,15 @@ def test_a_policy_that_fails_or_can_not_be_read_is_named():
     mumbling = ScriptedPolicy([{"raw": "hm"}], load("element"))
     with pytest.raises(UnreadablePolicy, match="Action"):
         next(run("x", Paper(), mumbling, max_steps=1))
+
+
+def test_where_every_reply_counts_an_unreadable_one_is_a_step_that_does_nothing():
+    paper = Paper()
+    mumbling = ScriptedPolicy([{"raw": "hm"}], load("element"))
+    episode = run("x", paper, mumbling, max_steps=1, every_reply=True)
+    step = next(episode)
+    assert step.action == Wait(0) and step.error.startswith(UNREADABLE)
+    assert paper.done == []
 
 
 def test_old_steps_become_a_summary():

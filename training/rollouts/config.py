@@ -57,6 +57,11 @@ class RolloutConfig:
         "Model writes summaries",
         "Of what leaves working memory; else it is listed in words.",
     )
+    every_reply: bool = _value(
+        False,
+        "Unreadable replies are steps",
+        "For RL, which learns from all that was sampled; else the policy is asked again.",
+    )
     picture: bool = _value(True, "Keep pictures", "Off only for policies that read elements.")
     elements: bool = _value(True, "Read elements", "What policies of elements need.")
 

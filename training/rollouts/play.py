@@ -138,6 +138,7 @@ def play(
         max_steps=config.max_steps or task.max_steps,
         memory=memory,
         seed=sampling_seed,
+        every_reply=config.every_reply,
     )
     outcome = Outcome.OUT_OF_STEPS
     try:
