@@ -1,13 +1,14 @@
 """The run directory: the whole interface between a trainer and whoever supervises it.
 
-    config.json    what to do; written once, before the trainer starts
-    data.jsonl     one row per line: {"id", "messages", "target", "images", "loss", "weight"}
+    config.yaml    what to do; written once, before the trainer starts
+    data.jsonl     one row per line: {"id", "messages", "target", "images", "loss", "weight", "source"}
+    stream.jsonl   episodes as they finish, for trainers that learn from them (training.stream_rows)
     metrics.jsonl  one line per optimiser step, appended
     status.json    {"state", "step", "total_steps", "pid", "error", "checkpoint", "time"}
     checkpoints/   step-N/ folders; a folder under its final name is whole
     log.txt        what the trainer printed
 
-Standard library only: the supervisor reads it without torch, the trainer without Django.
+Neither torch nor Django: the supervisor reads it without the one, the trainer without the other.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
+
+import yaml
 
 State = Literal["queued", "running", "succeeded", "cancelled", "failed"]
 STATES: tuple[State, ...] = get_args(State)
@@ -65,14 +68,14 @@ class RunDir:
         path: str | Path,
         *,
         config: Mapping[str, object],
-        lines: Iterable[str],
+        lines: Iterable[str] = (),
     ) -> RunDir:
         """Make a run directory from a configuration and the lines of data.jsonl.
 
         Once more with the same configuration is fine; another one is refused.
         """
         run = cls(path)
-        body = json.dumps(config, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+        body = yaml.safe_dump(dict(config), sort_keys=True, allow_unicode=True)
         if run._config.exists() and run._config.read_text(encoding="utf-8") != body:
             raise RunDirError(f"{run._config} holds another configuration: use a new directory")
         run.checkpoints.mkdir(parents=True, exist_ok=True)
@@ -86,11 +89,19 @@ class RunDir:
 
     @property
     def _config(self) -> Path:
-        return self.path / "config.json"
+        return self.path / "config.yaml"
 
     def config(self) -> dict[str, Any]:
         """Return the configuration; raises RunDirError if it is missing or broken."""
-        return _read_object(self._config)
+        try:
+            record = yaml.safe_load(self._config.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise RunDirError(f"{self._config} is missing") from None
+        except yaml.YAMLError as error:
+            raise RunDirError(f"{self._config}: {error}") from error
+        if not isinstance(record, dict):
+            raise RunDirError(f"{self._config} must hold one value per name")
+        return record
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield the rows in order; raises RunDirError naming the line that can't be read."""

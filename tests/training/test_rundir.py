@@ -52,7 +52,7 @@ def test_a_row_that_cannot_be_read_is_named_by_its_line(run, line):
 
 
 def test_missing_files_are_named(tmp_path):
-    with pytest.raises(RunDirError, match=r"config\.json is missing"):
+    with pytest.raises(RunDirError, match=r"config\.yaml is missing"):
         RunDir(tmp_path).config()
     with pytest.raises(RunDirError, match=r"data\.jsonl is missing"):
         list(RunDir(tmp_path).rows())

@@ -16,7 +16,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from agent.serving.manifest import CheckpointError, read_manifest, write_manifest
-from training.trainers.sft import name_base
+from training.trainers.learner import name_base
 
 WEIGHTS = "adapter_model.safetensors"
 

@@ -1,0 +1,156 @@
+"""Rows of text and pictures as tokens, and batches of them as tensors.
+
+Only what a row names gets loss: its target, or (continual pre-training) all of its text. Everything
+is encoded before the first step, so that a broken row stops the run by name and nothing is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from agent.serving.checkpoint import Loaded
+from agent.serving.processor import Encoded, PromptError
+from training.rundir import RunDir
+from training.trainers.job import Refused
+from training.trainers.settings import Settings
+
+IGNORE = -100
+ALL = "all"
+
+
+class BrokenRow(Refused):
+    """A row can't be trained on; the message begins with its id."""
+
+
+@dataclass(slots=True)
+class Row:
+    """One encoded row; the pixels of a row with pictures are made again when it is used.
+
+    `start` is the place of the first token that gets loss.
+    """
+
+    id: str
+    record: Mapping[str, Any]
+    prompt: Encoded
+    target: list[int]
+    start: int
+    weight: float = 1.0
+
+    @property
+    def length(self) -> int:
+        return len(self.prompt.ids) + len(self.target)
+
+    @property
+    def learnt(self) -> int:
+        """How many tokens get loss."""
+        return self.length - self.start
+
+    @property
+    def source(self) -> str:
+        """The dataset that it comes from, where a run mixes several."""
+        return str(self.record.get("source", ""))
+
+
+def encode(record: Mapping[str, Any], loaded: Loaded, blobs: str) -> Row:
+    """Turn a row into tokens; raises BrokenRow."""
+    name = str(record.get("id"))
+    messages, target = record.get("messages"), record.get("target")
+    if not isinstance(messages, list) or not messages:
+        raise BrokenRow(f"row {name}: messages must be a list that is not empty")
+    if not isinstance(target, str) or not target.strip():
+        raise BrokenRow(f"row {name}: target must be a text that is not empty")
+    try:
+        prompt = loaded.processor.prompt(messages, lambda part: open_picture(part, blobs))
+    except (PromptError, OSError) as error:
+        raise BrokenRow(f"row {name}: {error}") from error
+    # The very first token is said by nobody.
+    start = 1 if record.get("loss") == ALL else len(prompt.ids)
+    answer = loaded.processor.target_ids(target)
+    return Row(name, record, prompt, answer, start, float(record.get("weight", 1.0)))
+
+
+def open_picture(part: Mapping[str, Any], blobs: str) -> Any:
+    """Return the picture of a message part; raises OSError naming it."""
+    from PIL import Image
+
+    sha = str(part.get("sha256", ""))
+    try:
+        with Image.open(Path(blobs) / "blobs" / sha[:2] / sha) as image:
+            return image.convert("RGB")
+    except OSError as error:
+        raise OSError(f"picture {sha or '?'}: {error}") from error
+
+
+def read_rows(run: RunDir, loaded: Loaded, settings: Settings) -> list[Row]:
+    """Encode every row of a run before its first step; the first broken one stops it by its id.
+
+    Rows without loss are skipped; rows longer than `max_tokens` are named and left out.
+    """
+    rows = kept(run.rows(), loaded, settings)
+    if not rows:
+        raise BrokenRow(f"{run.data} has no row to train on")
+    return rows
+
+
+def kept(records: Iterable[Mapping[str, Any]], loaded: Loaded, settings: Settings) -> list[Row]:
+    """Return the encoded rows of `records` that have loss and are not too long."""
+    rows = []
+    for record in records:
+        if not record.get("loss", True):
+            continue
+        row = encode(record, loaded, settings.blobs)
+        if row.length > settings.max_tokens:
+            print(f"row {row.id}: {row.length} tokens, more than {settings.max_tokens}: left out")
+            continue
+        if row.prompt.extra:
+            row.prompt = Encoded(row.prompt.ids)  # pixels would fill the memory
+        rows.append(row)
+    return rows
+
+
+def collate(rows: Sequence[Row], loaded: Loaded, blobs: str) -> dict[str, torch.Tensor]:
+    """Pad rows on the left, so that all targets end in the last column.
+
+    Returns input_ids, attention_mask (n, t), labels (n, t; IGNORE where there is no loss), weights
+    (n) and what pictures add.
+    """
+    length = max(row.length for row in rows)
+    ids = torch.full((len(rows), length), loaded.processor.pad_id)
+    mask = torch.zeros((len(rows), length), dtype=torch.long)
+    labels = torch.full((len(rows), length), IGNORE)
+    kinds = torch.zeros((len(rows), length), dtype=torch.long)
+    extras: list[dict[str, torch.Tensor]] = []
+    for n, row in enumerate(rows):
+        tokens = torch.tensor(row.prompt.ids + row.target)
+        ids[n, -row.length :] = tokens
+        mask[n, -row.length :] = 1
+        labels[n, -row.learnt :] = tokens[row.start :]
+        if row.record.get("images"):
+            extra = encode(row.record, loaded, blobs).prompt.extra
+            span = extra.pop("mm_token_type_ids")[0]
+            kinds[n, length - row.length : length - len(row.target)] = span
+            extras.append(extra)
+    labels[kinds != 0] = IGNORE  # the patches of a picture are no text
+    batch = {
+        "input_ids": ids, "attention_mask": mask, "labels": labels,
+        "weights": torch.tensor([row.weight for row in rows]),
+    }  # fmt: skip
+    if extras:
+        batch["mm_token_type_ids"] = kinds
+        for key in extras[0]:
+            batch[key] = torch.cat([extra[key] for extra in extras])
+    return batch
+
+
+def coloured(row: Row, loaded: Loaded) -> str:
+    """Return a row as the model reads it: grey gets no loss, green does."""
+    decode = loaded.processor.tokenizer.decode
+    ids = row.prompt.ids + row.target
+    before = decode(ids[: row.start], skip_special_tokens=False)
+    after = decode(ids[row.start :], skip_special_tokens=False)
+    return f"\033[90m{before}\033[0m\033[32m{after}\033[0m"
