@@ -9,6 +9,7 @@ from collections.abc import Callable
 import httpx
 from django.conf import settings
 from django.db import transaction
+from django.utils import timezone
 
 from agent import policies
 from agent.models import Deployment
@@ -22,6 +23,9 @@ from agent.policy import (
 from agent.rewards import OpenAIChat
 
 log = logging.getLogger(__name__)
+
+POLICY_TOKEN = "TANDEM_POLICY_TOKEN"
+"""The variable that holds the token of our own policy servers."""
 
 LOAD_S = 300.0
 """How long a server may take to open a checkpoint before we look again later."""
@@ -66,6 +70,24 @@ def point_at(deployment: Deployment, *, checkpoint_uri: str, version: str) -> De
     row.save(update_fields=["checkpoint_uri", "version", "updated_at"])
     _soon()
     return row
+
+
+def add_own(*, name: str, reads: str, dialect: str, coordinates: str, history_n: int) -> Deployment:
+    """Return a new deployment for a policy server that a program starts; it has no address yet.
+
+    It is asked with the token of POLICY_TOKEN, and nobody but that program loads weights into it.
+    """
+    return Deployment.objects.create(
+        name=name, kind=Deployment.Kind.LOCAL, reads=reads, dialect=dialect,
+        coordinates=coordinates, history_n=history_n, api_key_variable=POLICY_TOKEN,
+    )  # fmt: skip
+
+
+def serves(deployment: Deployment, *, base_url: str, version: str) -> None:
+    """Note where a program's own server answers, and which version; nothing is loaded by that."""
+    Deployment.objects.filter(pk=deployment.pk).exclude(base_url=base_url, version=version).update(
+        base_url=base_url, version=version, updated_at=timezone.now()
+    )
 
 
 def policy(deployment: Deployment, *, pictures: Callable[[str], bytes]) -> Policy:
@@ -147,7 +169,8 @@ def _address(deployment: Deployment) -> str:
 def _token(deployment: Deployment) -> str:
     if deployment.api_key_variable:
         # An admin names the variable; the key itself is never stored.
-        return os.environ.get(deployment.api_key_variable, "")
+        known = settings.POLICY_TOKEN if deployment.api_key_variable == POLICY_TOKEN else ""
+        return os.environ.get(deployment.api_key_variable) or str(known or "")
     if not deployment.base_url:
         return str(settings.POLICY_TOKEN or "")
     return ""

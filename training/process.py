@@ -1,7 +1,7 @@
-"""A trainer as a process: started once per run directory, found again after its parent died.
+"""A trainer or a policy server as a process: one per directory, found again after its parent died.
 
-The trainer holds a lock on its run directory for as long as it lives, inherited through exec, and
-writes its own pid before it becomes the trainer: there is no moment at which it can be lost.
+It holds a lock on its directory for as long as it lives, inherited through exec, and writes its own
+pid before it becomes what it is: there is no moment at which it can be lost.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-LOCK = "trainer.lock"
-PID = "trainer.pid"
+LOCK = "process.lock"
+PID = "process.pid"
 LOG = "log.txt"
 # Lower priority than the desktops and the people on the same machine.
-SHELL = 'echo $$ > "$0/trainer.pid" && exec nice -n 5 "$@"'
+SHELL = 'echo $$ > "$0/process.pid" && exec nice -n 5 "$@"'
 
 
 class Gone(Exception):
-    """The trainer that held the directory could not be found in time."""
+    """The process that held the directory could not be found in time."""
 
 
 @dataclass(slots=True)
-class Trainer:
-    """A living (or just ended) trainer; `child` is None where another process started it."""
+class Process:
+    """A living (or just ended) process; `child` is None where another process started it."""
 
     directory: Path
     pid: int
@@ -56,7 +56,7 @@ class Trainer:
 
 
 def held(directory: Path) -> bool:
-    """Whether a trainer lives in `directory`."""
+    """Whether a process lives in `directory`."""
     try:
         descriptor = os.open(directory / LOCK, os.O_RDWR)
     except FileNotFoundError:
@@ -70,8 +70,10 @@ def held(directory: Path) -> bool:
         os.close(descriptor)
 
 
-def start(directory: Path, module: str, *, extra: Mapping[str, str]) -> Trainer:
-    """Start `python -m MODULE DIRECTORY` in a session of its own, or adopt the one that lives there.
+def start(
+    directory: Path, module: str, arguments: Sequence[str], *, extra: Mapping[str, str]
+) -> Process:
+    """Start `python -m MODULE ARGUMENTS` in a session of its own, or adopt what lives there.
 
     `extra` goes into its environment: what would be a secret on a command line.
     """
@@ -84,27 +86,27 @@ def start(directory: Path, module: str, *, extra: Mapping[str, str]) -> Trainer:
         (directory / PID).unlink(missing_ok=True)
         with open(directory / LOG, "ab") as log:
             child = subprocess.Popen(
-                ["/bin/sh", "-c", SHELL, str(directory), sys.executable, "-m", module, str(directory)],
+                ["/bin/sh", "-c", SHELL, str(directory), sys.executable, "-m", module, *arguments],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 start_new_session=True, pass_fds=(descriptor,), cwd=Path(__file__).parents[1],
                 env={**os.environ, **extra},
             )  # fmt: skip
-        return Trainer(directory, child.pid, child)
+        return Process(directory, child.pid, child)
     finally:
         os.close(descriptor)  # the child's copy keeps the lock
 
 
-def adopt(directory: Path, *, deadline_s: float = 5.0) -> Trainer:
-    """Return the trainer that another process started in `directory`; raises Gone."""
+def adopt(directory: Path, *, deadline_s: float = 5.0) -> Process:
+    """Return the process that somebody else started in `directory`; raises Gone."""
     until = time.monotonic() + deadline_s
     while held(directory):
         try:
-            return Trainer(directory, int((directory / PID).read_text()))
+            return Process(directory, int((directory / PID).read_text()))
         except (FileNotFoundError, ValueError):
             if time.monotonic() > until:
                 raise Gone(f"{directory} is locked, but {PID} does not say by whom") from None
             time.sleep(0.02)
-    raise Gone(f"no trainer lives in {directory}")
+    raise Gone(f"no process lives in {directory}")
 
 
 def log_tail(directory: Path, *, size: int = 8000) -> str:

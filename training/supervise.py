@@ -105,7 +105,7 @@ class Watch:
 
     run_id: int
     token: str
-    trainer: process.Trainer | None = None
+    trainer: process.Process | None = None
     series: JsonLines | None = None
     uploaded: set[str] = field(default_factory=set)
     term_at: float | None = None
@@ -143,6 +143,7 @@ class Watch:
             self.trainer = process.start(
                 directory,
                 f"{TRAINERS}.{run.kind}",
+                [str(directory)],
                 extra={"STORAGE_URL": settings.STORAGE_URL, "PYTHONUNBUFFERED": "1"},
             )
         self.write(directory=str(directory), pid=self.trainer.pid)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -35,13 +35,9 @@ def create(
 
     Raises BadConfig naming each field that is wrong, and NameTaken.
     """
-    values = read_config(config or {})
     errors = _wrong(tasks, seeds, repeats)
-    if deployment.reads == Deployment.Reads.ELEMENTS and not values.elements:
-        errors["elements"] = f"{deployment.name} reads elements"
-    if deployment.reads == Deployment.Reads.SCREENSHOT and not values.picture:
-        errors["picture"] = f"{deployment.name} reads pictures"
     if errors:
+        read_config(config or {})  # says what is wrong there first
         raise BadConfig(errors)
     # Seed by seed, so that what is finished first is a sample of all tasks.
     wanted = [
@@ -50,19 +46,39 @@ def create(
         for seed in dict.fromkeys(seeds)
         for family, task in dict.fromkeys(tasks)
     ]
+    return create_list(
+        name=name, deployment=deployment, wanted=wanted, config=config, by=by, purpose=purpose
+    )
+
+
+def create_list(
+    *,
+    name: str,
+    deployment: Deployment,
+    wanted: Sequence[tuple[str, str, int, int]],
+    config: Mapping[str, object] | None = None,
+    by: User | None = None,
+    purpose: str = Rollout.Purpose.COLLECT,
+) -> Rollout:
+    """Queue the episodes `wanted`, (family, task, seed, repeat) each, begun in this order.
+
+    Raises BadConfig naming each field that is wrong, and NameTaken.
+    """
+    values = read_config(config or {})
+    errors = {}
+    if deployment.reads == Deployment.Reads.ELEMENTS and not values.elements:
+        errors["elements"] = f"{deployment.name} reads elements"
+    if deployment.reads == Deployment.Reads.SCREENSHOT and not values.picture:
+        errors["picture"] = f"{deployment.name} reads pictures"
+    if errors:
+        raise BadConfig(errors)
     try:
         with transaction.atomic():
             rollout = Rollout.objects.create(
                 name=name, purpose=purpose, deployment=deployment, config=values.as_dict(),
                 total=len(wanted), created_by=by,
             )  # fmt: skip
-            Episode.objects.bulk_create(
-                (
-                    Episode(rollout=rollout, family=family, task=task, seed=seed, repeat=repeat)
-                    for family, task, seed, repeat in wanted
-                ),
-                batch_size=1000,
-            )
+            _queue(rollout, wanted)
     except IntegrityError as error:
         raise NameTaken(f"there is a rollout called {name!r}: choose another name") from error
     return rollout
@@ -111,16 +127,17 @@ def block(rollout: Rollout, *, reason: str, for_good: bool = False) -> None:
         pass
 
 
-def advance(rollout: Rollout) -> int:
-    """Note that the trainer has made one more update; returns the new version.
+def advance(rollout: Rollout, *, to: int | None = None) -> int:
+    """Note that the trainer has made one more update, or `to` updates in all; returns how many.
 
-    With a staleness bound this lets the next batch of episodes begin. Raises WrongState.
+    With a staleness bound this lets the next batch of episodes begin. What was noted before is
+    never taken back. Raises WrongState.
     """
     with transaction.atomic():
         row = _locked(rollout)
         if row.state not in Rollout.LIVE:
             raise WrongState(f"{row.name} is {row.state}: nothing is begun for an update any more")
-        row.version += 1
+        row.version = row.version + 1 if to is None else max(row.version, to)
         row.save(update_fields=["version"])
     return row.version
 
@@ -159,13 +176,29 @@ def _wrong(tasks: Sequence[tuple[str, str]], seeds: Sequence[int], repeats: int)
         errors["repeats"] = f"{repeats} is not between 1 and 1000"
     elif len(tasks) * len(seeds) * repeats > MAX_EPISODES:
         errors["tasks"] = f"more than {MAX_EPISODES} episodes: make several rollouts"
+    if unknown := unknown_task(tasks):
+        errors["tasks"] = unknown
+    return errors
+
+
+def unknown_task(tasks: Iterable[tuple[str, str]]) -> str:
+    """Return what is wrong with the first of `tasks` that there is not, "" where all are known."""
     for family, task in tasks:
         try:
             families.find(families.load(family), task)
         except families.UnknownTask as error:
-            errors["tasks"] = str(error)
-            break
-    return errors
+            return str(error)
+    return ""
+
+
+def _queue(rollout: Rollout, wanted: Iterable[tuple[str, str, int, int]]) -> None:
+    Episode.objects.bulk_create(
+        (
+            Episode(rollout=rollout, family=family, task=task, seed=seed, repeat=repeat)
+            for family, task, seed, repeat in wanted
+        ),
+        batch_size=1000,
+    )
 
 
 def _move(rollout: Rollout, of: Sequence[str], to: str, *, error: str) -> Rollout:
