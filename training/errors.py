@@ -13,6 +13,10 @@ class EmptyDataset(Refused):
     """No session would be in the dataset."""
 
 
+class Erased(Refused):
+    """Data of somebody was deleted from a dataset: nothing is made of it any more."""
+
+
 class NameTaken(Refused):
     """A row of that name is there already; names are for ever, as lineage refers to them."""
 

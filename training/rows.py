@@ -15,6 +15,8 @@ from trajectory import Trajectory
 if TYPE_CHECKING:  # rows are also made where there is no Django: training.box
     from agent.models import Deployment
 
+NOT_KEPT = "it was played without keeping screenshots, which the policy reads"
+
 
 @dataclass(frozen=True, slots=True)
 class PromptFormat:
@@ -48,14 +50,18 @@ class PromptFormat:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One training example: the prompt, and the only text that gets loss."""
+    """One training example: the prompt, and the only text that gets loss.
+
+    `loss` is "all" where the text of the prompt gets it too (continual pre-training: training.texts).
+    """
 
     id: str  # trajectory/step index
     messages: list[render.Message]
     target: str
     images: list[str]  # sha256, in the order of the messages
-    loss: bool = True
+    loss: bool | Literal["all"] = True
     weight: float = 1.0
+    source: str = ""  # the dataset's name, where a run mixes several
 
     def to_line(self) -> str:
         """Return one line of data.jsonl, with its newline."""
@@ -97,4 +103,13 @@ def rows(trajectories: Iterable[Trajectory], form: PromptFormat) -> Iterator[Row
             except (LossyConversion, ValueError) as error:
                 yield LeftOut(name, str(error))
                 continue
-            yield Row(name, messages, target, render.pictures_of(messages))
+            images = render.pictures_of(messages)
+            if not kept(images):
+                yield LeftOut(name, NOT_KEPT)
+                continue
+            yield Row(name, messages, target, images)
+
+
+def kept(images: Iterable[str]) -> bool:
+    """Whether all pictures were kept: an episode for readers of elements may go without."""
+    return all(sha.strip("0") for sha in images)

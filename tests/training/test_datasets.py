@@ -129,7 +129,7 @@ def test_one_row_per_step_with_the_earlier_ones_as_context_and_loss_on_the_last_
     assert '1. click button "ok"' in second.messages[-1]["content"]
     assert all("Thought: I do step 1." not in m["content"] for m in second.messages)
     record = json.loads(second.to_line())
-    assert set(record) == {"id", "messages", "target", "images", "loss", "weight"}
+    assert set(record) == {"id", "messages", "target", "images", "loss", "weight", "source"}
     assert record["loss"] is True
 
 

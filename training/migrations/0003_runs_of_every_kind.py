@@ -54,6 +54,11 @@ class Migration(migrations.Migration):
             field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='dataset_entries', to='training.episode'),
         ),
         migrations.AddField(
+            model_name='datasetentry',
+            name='reason',
+            field=models.CharField(blank=True, max_length=300),
+        ),
+        migrations.AddField(
             model_name='run',
             name='critic',
             field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='advised_runs', to='training.checkpoint'),

@@ -47,6 +47,8 @@ class DatasetEntry(models.Model):
     )
     line = models.PositiveIntegerField()
     trajectory_sha256 = models.CharField(max_length=64)
+    # Why V(s) sent it here, in words: the verifier, the reviewer, or a reward model by its name.
+    reason = models.CharField(max_length=300, blank=True)
 
     class Meta:
         ordering = ["line"]
