@@ -17,7 +17,7 @@ from agent.dialects.grammar import (
     write_call,
 )
 from agent.dialects.verbs import direction, read_common, read_direction, write_common
-from trajectory import Action, Button, Click, Drag, Finish, Point, Scroll
+from trajectory import Action, Button, Click, Drag, Finish, Point, Scroll, Shell
 
 WAIT_MS = 1000
 
@@ -68,6 +68,8 @@ class ElementDialect:
                     element=_number((x, y), frame),
                     direction=direction(action),
                 )
+            case Shell(command=command) if command and action == Shell(command):
+                return write_call("execute_bash", command=command)
             case _:
                 return write_common(action, WAIT_MS)
 
@@ -103,6 +105,10 @@ def _read(call: Call, frame: Frame) -> Action:
             at = centre("element") if "element" in call.arguments else frame.centre
             dx, dy = read_direction(call)
             return Scroll(*at, dx=dx, dy=dy)
+        case "execute_bash":
+            if not (command := call.take("command") or ""):
+                raise ParseError("execute_bash needs command")
+            return Shell(command)
         case _:
             return read_common(call, call.name, WAIT_MS)
 
