@@ -40,7 +40,7 @@ class Filters:
     per_seed: int = 0
     per_task: int = 0
     max_steps: int = 0
-    min_reward: float | None = None  # from which on V(s) = 1; RIGHT where nothing is said
+    min_reward: float = 0.0  # from which on V(s) = 1; 0: RIGHT
     judge: str = ""  # a reward model in force
 
     def to_json(self) -> dict[str, Any]:
@@ -49,7 +49,7 @@ class Filters:
         return {
             name: value.isoformat() if isinstance(value, dt.date) else value
             for name, value in asked.items()
-            if value not in ("", None, False, 0, ())
+            if value not in ("", None, 0, ())  # False is 0
         }
 
     @classmethod
@@ -180,7 +180,7 @@ def preview(filters: Filters) -> Preview:
 
 
 def _sampled(filters: Filters, judge: Judge | None) -> Iterator[tuple[Episode, Route]]:
-    needed = RIGHT if filters.min_reward is None else filters.min_reward
+    needed = filters.min_reward or RIGHT
     ways: list[tuple[Episode, Route]] = []
     for episode in episodes(filters).iterator(chunk_size=500):
         way = route_episode(
