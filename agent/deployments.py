@@ -27,6 +27,9 @@ log = logging.getLogger(__name__)
 POLICY_TOKEN = "TANDEM_POLICY_TOKEN"
 """The variable that holds the token of our own policy servers."""
 
+NOWHERE = "http://127.0.0.1:9"
+"""The address of a server that is still to come; none at all would mean the one of POLICY_URL."""
+
 LOAD_S = 300.0
 """How long a server may take to open a checkpoint before we look again later."""
 
@@ -80,6 +83,7 @@ def add_own(*, name: str, reads: str, dialect: str, coordinates: str, history_n:
     return Deployment.objects.create(
         name=name, kind=Deployment.Kind.LOCAL, reads=reads, dialect=dialect,
         coordinates=coordinates, history_n=history_n, api_key_variable=POLICY_TOKEN,
+        base_url=NOWHERE,
     )  # fmt: skip
 
 
@@ -96,7 +100,7 @@ def policy(deployment: Deployment, *, pictures: Callable[[str], bytes]) -> Polic
     Raises PolicyMisconfigured.
     """
     return policies.load(
-        deployment, pictures=pictures, server=settings.POLICY_URL, token=_token(deployment)
+        deployment, pictures=pictures, server=settings.POLICY_URL, token=token_of(deployment)
     )
 
 
@@ -111,7 +115,7 @@ def chat(deployment: Deployment, *, pictures: Callable[[str], bytes]) -> OpenAIC
         url=_address(deployment),
         model=deployment.model or "tandem",
         pictures=pictures,
-        token=_token(deployment),
+        token=token_of(deployment),
     )
 
 
@@ -139,7 +143,7 @@ def reconcile(deployment: Deployment) -> bool:
     PolicyRefused, whose message says why the checkpoint can't be served.
     """
     address = _address(deployment)
-    token = _token(deployment)
+    token = token_of(deployment)
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
         with httpx.Client(base_url=address, headers=headers, timeout=LOAD_S) as client:
@@ -166,7 +170,8 @@ def _address(deployment: Deployment) -> str:
     return str(deployment.base_url or settings.POLICY_URL).rstrip("/").removesuffix("/v1")
 
 
-def _token(deployment: Deployment) -> str:
+def token_of(deployment: Deployment) -> str:
+    """Return the bearer token that a deployment is asked with, "" for none."""
     if deployment.api_key_variable:
         # An admin names the variable; the key itself is never stored.
         known = settings.POLICY_TOKEN if deployment.api_key_variable == POLICY_TOKEN else ""

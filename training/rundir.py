@@ -155,15 +155,20 @@ class RunDir:
 
     def steps(self) -> list[int]:
         """Return the steps of the whole checkpoints, oldest first."""
-        found = []
-        for folder in self.checkpoints.glob("step-*"):
-            number = folder.name.removeprefix("step-")
-            if number.isdigit() and (folder / "tandem.json").exists():
-                found.append(int(number))
-        return sorted(found)
+        return sorted(folders(self.checkpoints))
 
     def checkpoint(self, step: int) -> Path:
         return self.checkpoints / f"step-{step}"
+
+
+def folders(parent: Path) -> dict[int, Path]:
+    """Return the whole step-N folders of weights below `parent`, by N."""
+    found = {}
+    for folder in parent.glob("step-*"):
+        number = folder.name.removeprefix("step-")
+        if number.isdigit() and (folder / "tandem.json").exists():
+            found[int(number)] = folder
+    return found
 
 
 def status_path(directory: str | Path) -> Path:

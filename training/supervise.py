@@ -29,6 +29,10 @@ from training import checkpoints, jobs, process, workdir
 from training.models import Metric, Run
 from training.rundir import read_status, status_path
 from training.runs import TRAINERS
+from training.streaming import servers
+from training.streaming.feeder import Feeder, close
+from training.streaming.servers import CantServe
+from training.streaming.tokens import Unlearnable
 from training.tail import JsonLines
 
 STALE = dt.timedelta(seconds=30)
@@ -108,11 +112,15 @@ class Watch:
     trainer: process.Process | None = None
     series: JsonLines | None = None
     uploaded: set[str] = field(default_factory=set)
+    feeder: Feeder | None = None
+    given_up: str = ""  # why the run can't go on, though its trainer could
     term_at: float | None = None
     killed: bool = False
 
     def run_to_the_end(self) -> None:
-        run = Run.objects.select_related("dataset", "base").get(pk=self.run_id)
+        run = Run.objects.select_related("dataset", "base", "critic", "rollout", "deployment").get(
+            pk=self.run_id
+        )
         directory = workdir.directory_of(run)
         if self.begin(run, directory):
             while not self.tick(directory):
@@ -127,6 +135,7 @@ class Watch:
             self.settle(directory)  # it ended while nobody was looking
             return False
         elif run.state == Run.State.CANCELLING:
+            self.close(Run.State.CANCELLED)
             self.write(state=Run.State.CANCELLED, finished_at=timezone.now())
             return False
         elif run.attempts >= MAX_ATTEMPTS:
@@ -147,6 +156,8 @@ class Watch:
                 extra={"STORAGE_URL": settings.STORAGE_URL, "PYTHONUNBUFFERED": "1"},
             )
         self.write(directory=str(directory), pid=self.trainer.pid)
+        if run.kind == Run.Kind.PPO:
+            self.feeder = Feeder(run, directory)
         return True
 
     def tick(self, directory: Path) -> bool:
@@ -163,9 +174,22 @@ class Watch:
             # The trainer goes on, the next look tries again.
             log.warning("run %s: %s", self.run_id, error)
         state = Run.objects.values_list("state", flat=True).get(pk=self.run_id)
-        if state == Run.State.CANCELLING or shutting_down.is_set():
+        if state == Run.State.CANCELLING or shutting_down.is_set() or self.given_up:
             self.stop()
+        else:
+            self.feed()
         return False
+
+    def feed(self) -> None:
+        """Carry episodes to the trainer of an RL run and its weights to the policy."""
+        if self.feeder is None:
+            return
+        try:
+            self.feeder.tick()
+        except BlobError as error:
+            log.warning("run %s: %s", self.run_id, error)
+        except (Unlearnable, CantServe) as error:
+            self.given_up = str(error)  # settled once the trainer has left a checkpoint
 
     def stop(self) -> None:
         """Ask the trainer to checkpoint and end; kill it once its time is over."""
@@ -224,14 +248,19 @@ class Watch:
         status = read_status(directory) or {}
         state = ENDINGS.get(status.get("state", ""))
         cancelling = Run.objects.filter(pk=self.run_id, state=Run.State.CANCELLING).exists()
-        if state == Run.State.CANCELLED and not cancelling and shutting_down.is_set():
+        if self.given_up and state != Run.State.SUCCEEDED and not cancelling:
+            self.fail(self.given_up)
+        elif state == Run.State.CANCELLED and not cancelling and shutting_down.is_set():
             # Nobody cancelled it: the worker goes down, the next one goes on.
+            self.close(Run.State.QUEUED)
             self.write(
                 state=Run.State.QUEUED, heartbeat_at=None, attempts=0, supervisor="", pid=None
             )
         elif state == Run.State.SUCCEEDED or state == Run.State.CANCELLED:
+            self.close(state)
             self.write(state=state, finished_at=timezone.now(), pid=None)
         elif cancelling:
+            self.close(Run.State.CANCELLED)
             why = f"it did not stop within {GRACE_S:g} s and was killed" if self.killed else ""
             self.write(state=Run.State.CANCELLED, finished_at=timezone.now(), pid=None, error=why)
         else:
@@ -250,9 +279,16 @@ class Watch:
         """Settle the run as failed; the trainer, if there still is one, is stopped."""
         if self.trainer is not None:
             self.trainer.send(signal.SIGTERM)
+        self.close(Run.State.FAILED)
         Run.objects.filter(pk=self.run_id, supervisor=self.token).update(
             state=Run.State.FAILED, error=error, finished_at=timezone.now(), pid=None
         )
+
+    def close(self, state: str) -> None:
+        """Stop what the run has beside its trainer, before its row says that it is `state`."""
+        run = Run.objects.select_related("deployment").get(pk=self.run_id)
+        if run.kind == Run.Kind.PPO and run.supervisor == self.token:
+            close(run, workdir.directory_of(run), state)
 
     def write(self, **values: object) -> None:
         """Update the row, with a heartbeat; raises Lost where another's token is on it."""
@@ -266,6 +302,7 @@ class Watch:
         host = Run.objects.values_list("host", flat=True).filter(pk=self.run_id).first()
         if self.trainer is not None and host != socket.gethostname()[:128]:
             self.trainer.send(signal.SIGKILL)
+            servers.stop(self.trainer.directory / "server")
 
 
 ENDINGS = {

@@ -146,6 +146,8 @@ def play(
             if control.stop.is_set():
                 raise Stopped
             if time.monotonic() - begun - control.waited > config.episode_s:
+                if not steps:  # nothing was asked of the policy yet
+                    raise EnvironmentFailure(f"no start within {config.episode_s:g} s")
                 outcome = Outcome.TIMED_OUT
                 break
             steps.append(next(episode))

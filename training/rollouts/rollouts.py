@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -93,6 +93,12 @@ def pause(rollout: Rollout, *, reason: str = "") -> Rollout:
     return _move(rollout, (State.QUEUED, State.RUNNING), State.PAUSED, error=reason)
 
 
+def still_paused(rollout: Rollout, *, reason: str) -> None:
+    """Say why a rollout that is paused for a reason still is; does nothing to any other."""
+    paused = Rollout.objects.filter(pk=rollout.pk, state=State.PAUSED)
+    paused.exclude(error__in=("", reason)).update(error=reason)
+
+
 def resume(rollout: Rollout) -> Rollout:
     """Go on, from a pause or while draining; raises WrongState."""
     return _move(rollout, (State.PAUSED, State.DRAINING), State.RUNNING, error="")
@@ -140,6 +146,33 @@ def advance(rollout: Rollout, *, to: int | None = None) -> int:
         row.version = row.version + 1 if to is None else max(row.version, to)
         row.save(update_fields=["version"])
     return row.version
+
+
+def replace_broken(
+    rollout: Rollout,
+    more: Callable[[int, int], Iterable[tuple[str, str, int, int]]],
+    *,
+    wanted: int,
+) -> int:
+    """Queue as many episodes as have broken, so that `wanted` can finish; returns how many.
+
+    `more(after, count)` names them: the next `count` after the `after` that there are. A rollout
+    that was done because of them goes on.
+    """
+    with transaction.atomic():
+        row = _locked(rollout)
+        if row.state not in (State.QUEUED, State.RUNNING, State.PAUSED, State.DONE):
+            return 0
+        broken = row.episodes.filter(state=Episode.State.BROKEN).count()
+        missing = wanted - (row.total - broken)
+        if missing <= 0:
+            return 0
+        _queue(row, more(row.total, missing))
+        row.total += missing
+        if row.state == State.DONE:
+            row.state, row.finished_at = State.RUNNING, None
+        row.save(update_fields=["total", "state", "finished_at"])
+    return missing
 
 
 def settle(rollout_id: int) -> bool:

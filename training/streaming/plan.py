@@ -76,6 +76,15 @@ def episodes_of(
         yield *distinct[which], first + turn, repeat
 
 
+def is_own(run: Run) -> bool:
+    """Whether the policy server of an RL run is the run's own, and not a chosen one."""
+    return run.deployment is not None and run.deployment.name in _own_names(run)
+
+
+def _own_names(run: Run) -> tuple[str, str]:
+    return f"rl-{run.name}", f"rl-{run.pk}"
+
+
 def _deployment(run: Run) -> Deployment:
     """Return who plays: the chosen deployment, or one of the run's own without an address yet."""
     assert run.base is not None
@@ -87,10 +96,10 @@ def _deployment(run: Run) -> Deployment:
         ) from error
     chosen = run.deployment
     if chosen is None:
-        name = f"rl-{run.name}"
+        name, short = _own_names(run)
         longest = Deployment._meta.get_field("name").max_length or 50
         return deployments.add_own(
-            name=name if len(name) <= longest else f"rl-{run.pk}",
+            name=name if len(name) <= longest else short,
             reads=form.observation,
             dialect=form.dialect,
             coordinates=form.coordinates or dialects.load(form.dialect).coordinates,
@@ -104,6 +113,9 @@ def _deployment(run: Run) -> Deployment:
         raise BadConfig(
             {"deployment": f"{chosen.name} is beside the annotators: its weights would change"}
         )
+    other = Run.objects.filter(deployment=chosen, state__in=Run.WAITING).exclude(pk=run.pk).first()
+    if other is not None:
+        raise BadConfig({"deployment": f"{chosen.name} plays for {other.name} now"})
     try:
         refuse_mismatch(run.base, chosen)
     except Mismatch as error:
