@@ -191,4 +191,4 @@ def entropy(logits: Tensor) -> Tensor:
     """
     flat = logits.reshape(-1, logits.shape[-1])
     parts = [torch.special.entr(_precise(flat[rows]).softmax(-1)).sum(-1) for rows in _pieces(flat)]
-    return torch.cat(parts).view(logits.shape[:-1]) if parts else _precise(flat[:, 0])
+    return torch.cat(parts).view(logits.shape[:-1]) if parts else _precise(logits[..., 0])
