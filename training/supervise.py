@@ -34,6 +34,7 @@ from training.streaming.feeder import Feeder, close
 from training.streaming.servers import CantServe
 from training.streaming.tokens import Unlearnable
 from training.tail import JsonLines
+from training.trainers import launcher
 
 STALE = dt.timedelta(seconds=30)
 REQUEUE = dt.timedelta(seconds=60)
@@ -149,10 +150,11 @@ class Watch:
                 return False
             self.write(rows=made, attempts=F("attempts") + 1)
             status_path(directory).unlink(missing_ok=True)
+            module, *arguments = launcher.command(f"{TRAINERS}.{run.kind}", directory, run.config)
             self.trainer = process.start(
                 directory,
-                f"{TRAINERS}.{run.kind}",
-                [str(directory)],
+                module,
+                arguments,
                 extra={"STORAGE_URL": settings.STORAGE_URL, "PYTHONUNBUFFERED": "1"},
             )
         self.write(directory=str(directory), pid=self.trainer.pid)

@@ -54,5 +54,7 @@ WEIGHTS = (
     Field("save_every", "Checkpoint every", "Steps; 0 means: only at the end.", 50, 0, 1_000_000),
     Field("seed", "Seed", "The same seed and data give the same weights on the same machine.", 0, 0, 2**31 - 1),
     Field("dtype", "Number format", "Of the frozen weights and the arithmetic.", "float32", choices=("float32", "bfloat16")),
+    Field("processes", "Processes", "0 means: one per GPU; on a CPU one.", 0, 0, 64),
+    Field("sharding", "Weights on several processes", "auto shards (fsdp2) where all weights are trained on several GPUs; else each process holds them whole.", "auto", choices=("auto", "none", "fsdp2")),
 )  # fmt: skip
 """What every trainer that moves weights is told."""

@@ -17,7 +17,8 @@ class Settings:
 
     `base` is what agent.serving.checkpoint.find takes, `version` names the checkpoints, `blobs` is a
     folder with blobs/<sha[:2]>/<sha> for rows with pictures, `threads` 0 lets torch decide.
-    `micro_tokens` bounds the padded tokens of a forward pass (0: a step is one pass).
+    `micro_tokens` bounds the padded tokens of a forward pass (0: a step is one pass). `sharding` is "auto",
+    "none" or "fsdp2"; how many processes there are is the launcher's business.
     """
 
     base: str
@@ -33,6 +34,7 @@ class Settings:
     save_every: int = 50
     seed: int = 0
     dtype: str = "float32"
+    sharding: str = "auto"
     blobs: str = ""
     threads: int = 0
 
