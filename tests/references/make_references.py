@@ -20,15 +20,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 from collections import defaultdict
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy
 import torch
-from parts import MASK, Case, case, drawn, in_fp64, read, take, tokens, trajectories
+from parts import MASK, Case, Settings, Verl, case, drawn, in_fp64, read, take, tokens, trajectories
 
 HERE = Path(__file__).resolve().parent
 LAMBDAS = (0.0, 0.8, 0.95, 1.0)
@@ -71,46 +69,8 @@ def torchrl(_: argparse.Namespace) -> dict[str, list[Case]]:
     return found
 
 
-class _Verl:
-    """What verl's functions find around them."""
-
-    def __init__(self, wheels: Path) -> None:
-        text = read(wheels, "verl", "verl/utils/torch_functional.py")
-        names = ("masked_sum", "masked_mean", "masked_var", "masked_whiten", "clip_by_value")
-        self.masked = take(text, *names)
-        core = read(wheels, "verl", "verl/trainer/ppo/core_algos.py")
-        self.core = take(
-            core,
-            "compute_gae_advantage_return",
-            "compute_grpo_outcome_advantage",
-            "compute_rloo_outcome_advantage",
-            "agg_loss",
-            "compute_policy_loss_vanilla",
-            "compute_value_loss",
-            "kl_penalty",
-            "kl_penalty_forward",
-            verl_F=self.masked,
-            AlgoConfig=type("AlgoConfig", (), {}),
-        )
-        correction = read(wheels, "verl", "verl/trainer/ppo/rollout_corr_helper.py")
-        self.correction = take(
-            correction,
-            "compute_rollout_correction_weights",
-            "_parse_rollout_is_threshold",
-            verl_F=self.masked,
-            SAFETY_BOUND=20.0,
-            compute_is_metrics=lambda **_: {},
-            math=math,
-        )
-
-
-class _Settings(SimpleNamespace):
-    def get(self, name: str, default: Any) -> Any:
-        return getattr(self, name, default)
-
-
 def verl(options: argparse.Namespace) -> dict[str, list[Case]]:
-    theirs = _Verl(options.wheels)
+    theirs = Verl(options.wheels)
     found: dict[str, list[Case]] = defaultdict(list)
     given, mask = trajectories(20), MASK.double()
     for gamma in (1.0, 0.97):
@@ -136,7 +96,7 @@ def verl(options: argparse.Namespace) -> dict[str, list[Case]]:
         given = tokens(40 + 10 * seed)
         for weights in (None, drawn(70 + seed, *MASK.shape).abs()):
             new = given["logprobs"].clone().requires_grad_()
-            config = _Settings(
+            config = Settings(
                 clip_ratio=low, clip_ratio_low=low, clip_ratio_high=high,
                 clip_ratio_c=dual, global_batch_info={},
             )  # fmt: skip

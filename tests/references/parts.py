@@ -1,9 +1,10 @@
-"""Inputs, fixture records, and functions taken out of the sources of packages, for make_references."""
+"""Functions taken out of the sources of packages; inputs and records of the fixtures."""
 
 from __future__ import annotations
 import __future__
 
 import ast
+import math
 import zipfile
 from collections import defaultdict
 from pathlib import Path
@@ -46,6 +47,46 @@ def read(wheels: Path, project: str, path: str) -> str:
 def in_fp64(source: str) -> str:
     """Return a source that computes in fp64 where it asks for fp32."""
     return source.replace(".float()", ".double()")
+
+
+class Verl:
+    """verl's functions, with what they find around them."""
+
+    def __init__(self, wheels: Path) -> None:
+        text = read(wheels, "verl", "verl/utils/torch_functional.py")
+        names = ("masked_sum", "masked_mean", "masked_var", "masked_whiten", "clip_by_value")
+        self.masked = take(text, *names)
+        core = read(wheels, "verl", "verl/trainer/ppo/core_algos.py")
+        self.core = take(
+            core,
+            "compute_gae_advantage_return",
+            "compute_grpo_outcome_advantage",
+            "compute_rloo_outcome_advantage",
+            "agg_loss",
+            "compute_policy_loss_vanilla",
+            "compute_value_loss",
+            "kl_penalty",
+            "kl_penalty_forward",
+            verl_F=self.masked,
+            AlgoConfig=type("AlgoConfig", (), {}),
+        )
+        correction = read(wheels, "verl", "verl/trainer/ppo/rollout_corr_helper.py")
+        self.correction = take(
+            correction,
+            "compute_rollout_correction_weights",
+            "_parse_rollout_is_threshold",
+            verl_F=self.masked,
+            SAFETY_BOUND=20.0,
+            compute_is_metrics=lambda **_: {},
+            math=math,
+        )
+
+
+class Settings(SimpleNamespace):
+    """A configuration as verl reads it."""
+
+    def get(self, name: str, default: Any) -> Any:
+        return getattr(self, name, default)
 
 
 # -- inputs ------------------------------------------------------------------------------------
