@@ -35,12 +35,12 @@ def register_box() -> Checkpoint:
 
 
 def upload(run: Run, folder: Path) -> Checkpoint:
-    """Store `folder` (checkpoints/step-N of the run directory) and return its row.
+    """Store `folder` (step-N below checkpoints/ or critics/ of the run directory); return its row.
 
     Doing it twice changes nothing: the version is made from run and step.
     """
     step = int(folder.name.removeprefix("step-"))
-    version = f"{run.name}-step-{step}"
+    version = workdir.version_of(run, folder)
     known = Checkpoint.objects.filter(version=version).first()
     if known is not None:
         return known
@@ -51,15 +51,18 @@ def upload(run: Run, folder: Path) -> Checkpoint:
     state = workdir.state_of(folder.parents[1], step)
     if state.exists():
         store.put_object(workdir.state_key(run, step), state)
+    manifest = json.loads((folder / MANIFEST).read_text())
+    beside = folder.parent.name == workdir.CRITICS
     checkpoint, _ = Checkpoint.objects.get_or_create(
         version=version,
         defaults={
             "run": run,
-            "parent": run.base,
+            "parent": (run.critic or run.base) if beside else run.base,
+            "role": manifest.get("role") or Checkpoint.Role.POLICY,
             "step": step,
             "uri": uri,
             "sha256": fingerprint(files),
-            "manifest": json.loads((folder / MANIFEST).read_text()),
+            "manifest": manifest,
             "metrics": metrics_at(run, step),
         },
     )

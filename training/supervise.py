@@ -220,9 +220,9 @@ class Watch:
     def upload(self, directory: Path) -> None:
         """Store the checkpoints that are not stored yet; raises BlobError, Lost."""
         for folder in workdir.finished_checkpoints(directory):
-            if folder.name not in self.uploaded:
+            if str(folder) not in self.uploaded:
                 checkpoints.upload(Run.objects.get(pk=self.run_id), folder)
-                self.uploaded.add(folder.name)
+                self.uploaded.add(str(folder))
                 self.write()
 
     def upload_patiently(self, directory: Path) -> None:

@@ -115,7 +115,9 @@ def test_a_run_ends_with_its_series_and_its_checkpoints_in_the_store(dataset, ba
     assert (run.step, run.total_steps, run.pid) == (8, 8, None)
     assert run.metrics["loss"] == 1 / 8
     assert [m.step for m in run.series.all()] == list(range(1, 9))
-    assert run.rows == {"rows": 2, "left_out_total": 0, "left_out": []}
+    assert run.rows == {
+        "rows": 2, "sources": {"clicks": 2}, "left_out_total": 0, "left_out": []
+    }  # fmt: skip
     assert "from step 0" in run.log
     checkpoints = list(run.checkpoints.order_by("step"))
     assert [c.version for c in checkpoints] == [f"{run.name}-step-4", f"{run.name}-step-8"]
