@@ -17,16 +17,19 @@ Reduce = Callable[[Tensor], Tensor]
 def masked_sum(values: Tensor, mask: Tensor) -> Tensor:
     """Return the sum of `values` (any shape) where `mask` (same shape) is not 0, as a scalar.
 
-    What stands outside the mask doesn't count, not even a nan.
+    What stands outside the mask doesn't count, not even a nan. fp64 stays, all else is summed in
+    fp32: bf16 can't even count beyond 256.
     """
-    return torch.where(mask.bool(), values, values.new_zeros(())).sum()
+    precise = torch.float64 if values.dtype == torch.float64 else torch.float32
+    return torch.where(mask.bool(), values, values.new_zeros(())).sum(dtype=precise)
 
 
 def masked_mean(values: Tensor, mask: Tensor, *, reduce: Reduce | None = None) -> Tensor:
     """Return the mean over the mask, a scalar; 0 where the mask is empty."""
-    total = torch.stack([masked_sum(values, mask), mask.bool().sum().to(values.dtype)])
-    total = reduce(total) if reduce else total
-    return total[0] / total[1].clamp(min=1)
+    total = masked_sum(values, mask)
+    both = torch.stack([total, mask.bool().sum().to(total.dtype)])
+    both = reduce(both) if reduce else both
+    return both[0] / both[1].clamp(min=1)
 
 
 def masked_var(
@@ -38,9 +41,9 @@ def masked_var(
     variance 0, where verl raises.
     """
     mean = masked_mean(values, mask, reduce=reduce)
-    count = mask.bool().sum().to(values.dtype)
-    count = reduce(count) if reduce else count
     variance = masked_mean((values - mean) ** 2, mask, reduce=reduce)
+    count = mask.bool().sum().to(mean.dtype)
+    count = reduce(count) if reduce else count
     return variance * count / (count - 1).clamp(min=1) if unbiased else variance
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -33,7 +35,7 @@ def explained_variance(values: Tensor, returns: Tensor, mask: Tensor) -> float:
 
     VC-PPO (arXiv 2503.01491) ends value pretraining by it. A constant error doesn't lower it: watch
     the loss too. Where all returns are equal there is nothing to explain and the answer is 0, so
-    that no critic passes a gate on such data; a critic that isn't finite there also gets 0, or nan.
+    that no critic passes a gate on such data; neither does one whose values aren't finite.
     """
     returns, values = returns.double(), values.double()
     spread = masked_mean((returns - masked_mean(returns, mask)) ** 2, mask)
@@ -42,4 +44,5 @@ def explained_variance(values: Tensor, returns: Tensor, mask: Tensor) -> float:
         return 0.0
     errors = returns - values
     left = masked_mean((errors - masked_mean(errors, mask)) ** 2, mask)
-    return float(1 - left / spread)
+    explained = float(1 - left / spread)
+    return explained if math.isfinite(explained) else 0.0

@@ -216,6 +216,7 @@ def test_explained_variance_at_its_edges():
     returns = torch.tensor([[0.0, 1.0, 2.0, torch.nan]], dtype=F64)
     assert explained_variance(returns + 3, returns, mask) == 1
     assert explained_variance(-returns, returns, mask) == -3
+    assert explained_variance(returns * torch.nan, returns, mask) == 0
 
 
 def test_whitened_numbers():
@@ -226,6 +227,13 @@ def test_whitened_numbers():
     assert masked_whiten(numbers, mask).tolist() == [pytest.approx([-1, 0, 1, 0])]
     assert masked_whiten(numbers, mask * 0).tolist() == [[0, 0, 0, 0]]
     assert masked_var(numbers[:, :1], mask[:, :1]) == 0
+
+
+def test_bf16_is_counted_in_fp32():
+    numbers = torch.full((1000,), 3.0, dtype=torch.bfloat16)
+    assert float(masked_mean(numbers, torch.ones(1000))) == 3
+    error, _ = value_loss(numbers, numbers, numbers + 2, torch.ones(1000), clip=None)
+    assert float(error) == 2000
 
 
 def test_a_group_of_one_teaches_nothing():

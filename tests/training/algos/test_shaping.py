@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from training.algos.shaping import Shaping, kl_reward, on_last_tokens, shape
 
@@ -67,6 +69,14 @@ def test_rewards_of_steps_lie_on_their_last_tokens():
     assert on_last_tokens([1, 2, 3], [2, 1, 3]).tolist() == [0, 1, 2, 0, 0, 3]
     assert on_last_tokens([1, 2, 3], [0, 2, 0]).tolist() == [1, 5]
     assert on_last_tokens([1], [0]).tolist() == []
+
+
+@given(st.lists(st.tuples(st.floats(-5, 5), st.integers(0, 4)), min_size=1))
+def test_no_reward_of_a_step_is_lost(steps):
+    rewards, lengths = zip(*steps, strict=True)
+    placed = on_last_tokens(rewards, lengths)
+    assert len(placed) == sum(lengths)
+    assert float(placed.sum()) == pytest.approx(sum(rewards) if sum(lengths) else 0, abs=1e-3)
 
 
 def test_kl_as_reward():
