@@ -6,6 +6,7 @@ is encoded before the first step, so that a broken row stops the run by name and
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +32,8 @@ class BrokenRow(Refused):
 class Row:
     """One encoded row; the pixels of a row with pictures are made again when it is used.
 
-    `start` is the place of the first token that gets loss.
+    The tokens from `start` on get loss, and those of `earlier`: (first, end) of the targets of rows
+    that this one took over because they are its prefix.
     """
 
     id: str
@@ -40,6 +42,7 @@ class Row:
     target: list[int]
     start: int
     weight: float = 1.0
+    earlier: tuple[tuple[int, int], ...] = ()
 
     @property
     def length(self) -> int:
@@ -48,7 +51,12 @@ class Row:
     @property
     def learnt(self) -> int:
         """How many tokens get loss."""
-        return self.length - self.start
+        return self.length - self.start + sum(end - first for first, end in self.earlier)
+
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """Which tokens get loss, as (first, end)."""
+        return [*self.earlier, (self.start, self.length)]
 
     @property
     def source(self) -> str:
@@ -89,9 +97,10 @@ def open_picture(part: Mapping[str, Any], blobs: str) -> Any:
 def read_rows(run: RunDir, loaded: Loaded, settings: Settings) -> list[Row]:
     """Encode every row of a run before its first step; the first broken one stops it by its id.
 
-    Rows without loss are skipped; rows longer than `max_tokens` are named and left out.
+    Rows without loss are skipped; rows longer than `max_tokens` are named and left out; rows that
+    begin with all of the row before them take that one over.
     """
-    rows = kept(run.rows(), loaded, settings)
+    rows = joined(kept(run.rows(), loaded, settings))
     if not rows:
         raise BrokenRow(f"{run.data} has no row to train on")
     return rows
@@ -113,6 +122,29 @@ def kept(records: Iterable[Mapping[str, Any]], loaded: Loaded, settings: Setting
     return rows
 
 
+def joined(rows: Iterable[Row]) -> list[Row]:
+    """Return rows of which none is the exact prefix of the next: that one has its target too.
+
+    The steps of an episode whose prompts only grow (as long as no screenshot has left the window)
+    become one row, read once instead of once per step. Loss, tokens and gradients stay the same.
+    """
+    result: list[Row] = []
+    for row in rows:
+        before = result[-1] if result else None
+        if before is not None and _continues(row, before):
+            result[-1] = dataclasses.replace(row, earlier=tuple(before.spans))
+        else:
+            result.append(row)
+    return result
+
+
+def _continues(row: Row, before: Row) -> bool:
+    same = row.weight == before.weight and row.source == before.source
+    if not same or ALL in (row.record.get("loss"), before.record.get("loss")):
+        return False
+    return row.prompt.ids[: before.length] == before.prompt.ids + before.target
+
+
 def collate(rows: Sequence[Row], loaded: Loaded, blobs: str) -> dict[str, torch.Tensor]:
     """Pad rows on the left, so that all targets end in the last column.
 
@@ -129,7 +161,8 @@ def collate(rows: Sequence[Row], loaded: Loaded, blobs: str) -> dict[str, torch.
         tokens = torch.tensor(row.prompt.ids + row.target)
         ids[n, -row.length :] = tokens
         mask[n, -row.length :] = 1
-        labels[n, -row.learnt :] = tokens[row.start :]
+        for first, end in row.spans:
+            labels[n, length - row.length + first : length - row.length + end] = tokens[first:end]
         if row.record.get("images"):
             extra = encode(row.record, loaded, blobs).prompt.extra
             span = extra.pop("mm_token_type_ids")[0]
@@ -151,6 +184,9 @@ def coloured(row: Row, loaded: Loaded) -> str:
     """Return a row as the model reads it: grey gets no loss, green does."""
     decode = loaded.processor.tokenizer.decode
     ids = row.prompt.ids + row.target
-    before = decode(ids[: row.start], skip_special_tokens=False)
-    after = decode(ids[row.start :], skip_special_tokens=False)
-    return f"\033[90m{before}\033[0m\033[32m{after}\033[0m"
+    text, at = "", 0
+    for first, end in row.spans:
+        text += f"\033[90m{decode(ids[at:first], skip_special_tokens=False)}\033[0m"
+        text += f"\033[32m{decode(ids[first:end], skip_special_tokens=False)}\033[0m"
+        at = end
+    return text

@@ -70,7 +70,7 @@ def show(run: RunDir, config: Config) -> None:
     loaded, _ = open_model(config)
     rows = read_rows(run, loaded, config)
     row, longest = rows[0], max(rows, key=lambda row: row.length)
-    print(f"row {row.id}: {row.start} tokens without loss, {row.learnt} with")
+    print(f"row {row.id}: {row.length - row.learnt} tokens without loss, {row.learnt} with")
     print(coloured(row, loaded))
     steps = total_steps(
         rows, config.batch_size, steps=config.steps, epochs=config.epochs, mix=config.mix
