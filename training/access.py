@@ -48,7 +48,10 @@ def dataset_for(request: HttpRequest, pk: int) -> Dataset:
 def run_for(request: HttpRequest, pk: int) -> Run:
     """Return a run; raises PermissionDenied or Http404."""
     _require(request)
-    return get_object_or_404(Run.objects.select_related("dataset", "base", "created_by"), pk=pk)
+    rows = Run.objects.select_related(
+        "dataset", "base", "critic", "rollout", "deployment", "created_by"
+    )
+    return get_object_or_404(rows, pk=pk)
 
 
 def checkpoint_for(request: HttpRequest, pk: int) -> Checkpoint:

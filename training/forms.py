@@ -8,9 +8,7 @@ from django import forms
 
 from agent.models import Deployment
 from annotation.models import Task
-from training.models import Checkpoint, Dataset, Run
-from training.presets import fields_of
-from training.runs import kinds
+from training.models import Dataset
 from training.selection import Filters
 
 SLUG_HELP = "Letters, digits, - and _; it stays for ever."
@@ -63,47 +61,6 @@ class FreezeForm(FiltersForm):
         initial=Dataset.Pool.SFT,
     )
     field_order = ("name", "pool")
-
-
-class LaunchForm(forms.Form):
-    """A run to be launched: what, on what, from what, and every value of its configuration."""
-
-    name = forms.SlugField(
-        required=False, max_length=50, help_text="Empty: made from the dataset's name."
-    )
-    kind = forms.ChoiceField(
-        choices=[(Run.Kind.SFT, "SFT: learn to act"), (Run.Kind.CT, "CT: go on pre-training")]
-    )
-    dataset = forms.ModelChoiceField(
-        Dataset.objects.order_by("-pk"), empty_label="Choose a dataset"
-    )
-    base = forms.ModelChoiceField(
-        Checkpoint.objects.order_by("-pk"),
-        label="Base checkpoint",
-        empty_label="Choose a checkpoint",
-        help_text="The weights to start from.",
-    )
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        has = kinds()
-        self.fields["kind"].choices = [c for c in self.fields["kind"].choices if c[0] in has]  # type: ignore[attr-defined]
-        for field in fields_of(Run.Kind.SFT):
-            options: dict[str, Any] = {"label": field.label, "help_text": field.help}
-            if field.choices:
-                made: forms.Field = forms.ChoiceField(
-                    choices=[(choice, choice) for choice in field.choices], **options
-                )
-            else:
-                # Text, so that what was typed comes back as it was; the verb names what is wrong.
-                attrs = {"inputmode": "decimal", "autocomplete": "off"}
-                made = forms.CharField(widget=forms.TextInput(attrs=attrs), **options)
-            made.initial = field.default
-            self.fields[field.name] = made
-
-    def config(self) -> dict[str, Any]:
-        """Return what was typed for the configuration."""
-        return {field.name: self.cleaned_data[field.name] for field in fields_of(Run.Kind.SFT)}
 
 
 class PromoteForm(forms.Form):

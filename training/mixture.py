@@ -72,13 +72,14 @@ def lines(run: Run) -> Lines:
     return Lines(
         row
         for dataset in chosen
-        for row in _told(dataset, form, whole=run.kind == Run.Kind.CT, reader=run.base.version)
+        for row in told(dataset, form, whole=run.kind == Run.Kind.CT, reader=run.base.version)
     )
 
 
-def _told(
+def told(
     dataset: Dataset, form: PromptFormat, *, whole: bool, reader: str
 ) -> Iterator[Row | LeftOut]:
+    """Yield the rows of one dataset as the checkpoint `reader` reads them; raises as `lines` does."""
     found: Iterator[Row | LeftOut]
     if dataset.pool == Dataset.Pool.GENERAL:
         found = general.rows(datasets.conversations(dataset), name=dataset.name, whole=whole)

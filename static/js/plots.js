@@ -3,6 +3,7 @@ import uPlot from "../vendor/uplot/uPlot.esm.js";
 
 const COLOURS = ["--c1", "--c2", "--c3", "--c4", "--c5", "--accent", "--ok", "--bad"];
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const LEGEND_PX = 26;
 
 export const short = (value) => {
   if (value === null || value === undefined) return "–";
@@ -10,16 +11,34 @@ export const short = (value) => {
   return size !== 0 && (size < 0.001 || size >= 100000) ? value.toExponential(2) : String(+value.toPrecision(4));
 };
 
+// Exponential moving average, as TensorBoard's: without a pull towards 0 at the beginning.
+export function smoothed(values, weight) {
+  let mean = 0;
+  let count = 0;
+  return values.map((value) => {
+    if (value === null) return null;
+    mean = mean * weight + (1 - weight) * value;
+    count += 1;
+    return mean / (1 - weight ** count);
+  });
+}
+
 // `series` is a list of {name, points: Map(step -> value), dash}; draw() shows what is in them now.
+// `legend` shows the values under the cursor, `log` is the scale at first, `x` formats the axis below.
 export class Plot {
-  constructor(element, series, { sync } = {}) {
+  constructor(element, series, { sync, legend = series.length > 1, log = false, label = "step", x } = {}) {
     this.element = element;
     this.series = series;
     this.sync = sync;
+    this.legend = legend;
+    this.log = log;
+    this.label = label;
+    this.x = x;
+    this.weight = 0;
     this.chart = null;
     new ResizeObserver(() => this.chart?.setSize(this.#size())).observe(element);
     // A canvas does not follow CSS variables: made anew when the theme changes.
-    new MutationObserver(() => this.#remake()).observe(document.documentElement, { attributeFilter: ["data-theme"] });
+    new MutationObserver(() => this.remake()).observe(document.documentElement, { attributeFilter: ["data-theme"] });
   }
 
   draw() {
@@ -29,42 +48,59 @@ export class Plot {
     else this.#make(data);
   }
 
-  #data() {
-    const steps = [...new Set(this.series.flatMap((one) => [...one.points.keys()]))].sort((a, b) => a - b);
-    return [steps, ...this.series.map((one) => steps.map((step) => one.points.get(step) ?? null))];
+  // Draw with other settings: {weight, log, label, x}.
+  change(settings) {
+    Object.assign(this, settings);
+    this.remake();
+    this.draw();
   }
 
-  #size() {
-    const legend = this.series.length > 1 ? 26 : 0;
-    const tall = this.element.classList.contains("tall");
-    return { width: this.element.clientWidth, height: (tall ? 300 : 160) - legend };
-  }
-
-  #make(data) {
-    const axis = { stroke: css("--muted"), grid: { stroke: css("--border"), width: 1 }, ticks: { show: false } };
-    this.chart = new uPlot({
-      ...this.#size(),
-      scales: { x: { time: false } },
-      cursor: { sync: this.sync ? { key: this.sync } : undefined, drag: { x: true, y: false } },
-      legend: { show: this.series.length > 1 },
-      axes: [
-        { ...axis, size: 30, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 50000, 100000] },
-        { ...axis, size: 64, values: (_, ticks) => ticks.map(short) },
-      ],
-      series: [
-        { label: "step" },
-        ...this.series.map((one, at) => ({
-          label: one.name, stroke: css(COLOURS[at % COLOURS.length]), width: 1.5, dash: one.dash, spanGaps: true,
-          value: (_, value) => short(value), points: { show: data[0].length < 40 },
-        })),
-      ],
-    }, data, this.element);
-  }
-
-  #remake() {
+  remake() {
     if (!this.chart) return;
     this.chart.destroy();
     this.chart = null;
     this.draw();
+  }
+
+  #data() {
+    const steps = [...new Set(this.series.flatMap((one) => [...one.points.keys()]))].sort((a, b) => a - b);
+    const lines = this.series.map((one) => steps.map((step) => {
+      const value = one.points.get(step) ?? null;
+      return this.log && value !== null && value <= 0 ? null : value;
+    }));
+    // What was measured stays behind the smoothed line, faintly.
+    return this.weight ? [steps, ...lines, ...lines.map((line) => smoothed(line, this.weight))] : [steps, ...lines];
+  }
+
+  #size() {
+    const tall = this.element.classList.contains("tall");
+    return { width: this.element.clientWidth, height: (tall ? 300 : 160) - (this.legend ? LEGEND_PX : 0) };
+  }
+
+  #make(data) {
+    const axis = { stroke: css("--muted"), grid: { stroke: css("--border"), width: 1 }, ticks: { show: false } };
+    const line = (one, at, faint) => ({
+      label: faint ? `${one.name}, as measured` : one.name,
+      stroke: css(COLOURS[at % COLOURS.length]) + (faint ? "44" : ""),
+      width: faint ? 1 : 1.5, dash: one.dash, spanGaps: true,
+      value: (_, value) => short(value), points: { show: !faint && data[0].length < 40 },
+    });
+    const whole = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 50000, 100000];
+    this.chart = new uPlot({
+      ...this.#size(),
+      scales: { x: { time: false }, y: this.log ? { distr: 3 } : {} },
+      cursor: { sync: this.sync ? { key: this.sync } : undefined, drag: { x: true, y: false } },
+      legend: { show: this.legend },
+      axes: [
+        { ...axis, size: 30, ...(this.x ? { values: (_, ticks) => ticks.map(this.x) } : { incrs: whole }) },
+        { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : short(tick))) },
+      ],
+      series: [
+        { label: this.label, value: (_, value) => (value === null ? "–" : (this.x ?? short)(value)) },
+        ...this.series.map((one, at) => line(one, at, this.weight > 0)),
+        ...(this.weight ? this.series.map((one, at) => line(one, at, false)) : []),
+      ],
+    }, data, this.element);
+    this.element.classList.toggle("smooth", this.weight > 0);
   }
 }

@@ -37,18 +37,63 @@ function duration(seconds) {
 
 const say = (id, text) => { document.getElementById(id).textContent = text; };
 
+// The two switches above the plots; `log` is null until somebody touches it: each plot has its own.
+function switches(changed) {
+  const smooth = document.getElementById("smooth");
+  const log = document.getElementById("log-scale");
+  smooth?.addEventListener("input", () => changed({ weight: Number(smooth.value) }));
+  log?.addEventListener("change", () => changed({ log: log.checked }));
+}
+
+// The plots of a page: each appears with its first number.
+class Plots {
+  constructor(described) {
+    this.plots = described.map((one) => {
+      const figure = document.querySelector(`[data-plot="${one.key}"]`);
+      const series = one.series.map((line) => ({ key: line.key, name: line.label, points: new Map() }));
+      return { figure, series, log: one.log, drawn: null };
+    });
+    switches((settings) => {
+      this.settings = { ...this.settings, ...settings };
+      for (const plot of this.plots) plot.drawn?.change(settings);
+    });
+  }
+
+  add(points) {
+    for (const point of points) {
+      for (const plot of this.plots) {
+        for (const line of plot.series) {
+          if (point[line.key] !== undefined) line.points.set(point.step, point[line.key]);
+        }
+      }
+    }
+    for (const plot of this.plots) this.#draw(plot);
+  }
+
+  #draw(plot) {
+    const lines = plot.series.filter((line) => line.points.size);
+    if (!lines.length) return;
+    plot.figure.hidden = false;
+    // A line that begins later needs a chart of more lines.
+    if (plot.drawn && plot.drawn.series.length < lines.length) {
+      plot.drawn.series = lines;
+      plot.drawn.remake();
+      return;
+    }
+    plot.drawn ??= Object.assign(
+      new Plot(plot.figure.querySelector(".plot"), lines, { sync: "run", legend: true, log: plot.log }), this.settings);
+    plot.drawn.draw();
+  }
+}
+
 function watch(page) {
-  const names = ["loss", "lr", "grad_norm"];
-  const points = Object.fromEntries(names.map((name) => [name, new Map()]));
-  const plots = names.map((name) => new Plot(
-    document.getElementById(`plot-${name}`), [{ name, points: points[name] }], { sync: "run" }));
+  const described = JSON.parse(document.getElementById("plots")?.textContent ?? "[]");
+  const plots = new Plots(described);
+  const figures = [...page.querySelectorAll("[data-latest]")];
   let stamp = page.dataset.stamp;
   follow(page.dataset.metrics, (news) => {
-    for (const point of news.points) {
-      for (const name of names) points[name].set(point.step, point[name] ?? null);
-    }
-    if (points.loss.size) document.getElementById("no-points").hidden = true;
-    for (const plot of plots) plot.draw();
+    plots.add(news.points);
+    if (news.points.length) document.getElementById("no-points")?.setAttribute("hidden", "");
     const state = document.getElementById("state");
     if (state.textContent !== news.state) {
       state.textContent = news.state;
@@ -59,8 +104,12 @@ function watch(page) {
     progress.value = news.step;
     say("step", news.step);
     say("total", news.total || "–");
-    for (const name of names) say(name, short(news.latest[name]));
-    say("tokens_per_s", short(news.latest.tokens_per_s));
+    for (const figure of figures) {
+      // What is not measured at every step keeps its last value.
+      const value = news.points.findLast((point) => point[figure.dataset.latest] !== undefined);
+      const newest = news.latest[figure.dataset.latest] ?? value?.[figure.dataset.latest];
+      if (newest !== undefined) figure.textContent = short(newest);
+    }
     say("eta", news.ended ? "–" : duration(news.latest.eta_s));
     const log = document.getElementById("log");
     if (news.log && log.textContent !== news.log) {
@@ -75,18 +124,65 @@ function watch(page) {
   });
 }
 
+// Where each point of a run lies on the axis: its step, seconds since its first step, tokens so far.
+function places(points, axis) {
+  let tokens = 0;
+  let seconds = 0;
+  let before = null;
+  return points.map((point) => {
+    const passed = before === null || point.time === undefined ? 0 : Math.max(0, point.time - before);
+    before = point.time ?? before;
+    seconds += passed;
+    tokens += point.tokens ?? (point.tokens_per_s ?? 0) * passed;
+    return axis === "step" ? point.step : axis === "time" ? seconds : tokens;
+  });
+}
+
+const AXES = {
+  step: { label: "step", x: undefined },
+  time: { label: "time", x: duration },
+  tokens: { label: "tokens", x: (value) => (value >= 1e6 ? `${+(value / 1e6).toPrecision(3)} M` : value >= 1e3 ? `${+(value / 1e3).toPrecision(3)} k` : String(Math.round(value))) },
+};
+
 function compare(page) {
-  const runs = [...page.querySelectorAll("[data-run]")];
-  const series = runs.map((run) => ({ name: run.dataset.name, points: new Map() }));
-  const plot = new Plot(document.getElementById("plot-compare"), series);
-  runs.forEach((run, at) => follow(run.dataset.metrics, (news) => {
-    for (const point of news.points) series[at].points.set(point.step, point.loss ?? null);
-    if (news.points.length) plot.draw();
-  }));
+  const metric = document.getElementById("metric");
+  const axis = document.getElementById("axis");
+  const runs = [...page.querySelectorAll("[data-run]")].map((run) => ({ name: run.dataset.name, url: run.dataset.metrics, known: [], points: new Map() }));
+  const plot = new Plot(document.getElementById("plot-compare"), runs, { legend: true, ...AXES[axis.value] });
+  const draw = () => {
+    for (const run of runs) {
+      const at = places(run.known, axis.value);
+      run.points.clear();
+      run.known.forEach((point, n) => {
+        if (point[metric.value] !== undefined) run.points.set(at[n], point[metric.value]);
+      });
+    }
+    const any = runs.some((run) => run.points.size);
+    document.getElementById("no-points").hidden = any;
+    plot.element.hidden = !any;
+    if (any) plot.draw();
+  };
+  for (const select of [metric, axis]) {
+    select.addEventListener("change", () => {
+      const address = new URL(location);
+      address.searchParams.set(select.name, select.value);
+      history.replaceState(null, "", address);
+      draw();
+      plot.change(AXES[axis.value]);
+    });
+  }
+  switches((settings) => plot.change(settings));
+  for (const run of runs) {
+    follow(run.url, (news) => {
+      run.known.push(...news.points);
+      if (news.points.length) draw();
+    });
+  }
 }
 
 for (const button of document.querySelectorAll("[data-preset]")) {
-  button.addEventListener("click", () => {
+  button.addEventListener("click", (event) => {
+    event.preventDefault();
     const values = JSON.parse(document.getElementById(button.dataset.preset).textContent);
     for (const [name, value] of Object.entries(values)) document.getElementById(`id_${name}`).value = value;
   });

@@ -67,7 +67,7 @@ def take(stack: Stack, browser: Browser) -> None:
     admin.goto(f"{stack.url}/training/datasets/new/")
     admin.fill("[name=name]", "first-session")
     admin.locator("button.primary").first.click()
-    admin.goto(f"{stack.url}/training/runs/new/")
+    admin.goto(f"{stack.url}/training/runs/new/?kind=sft")
     admin.fill("[name=name]", "after-the-first-session")
     admin.fill("[name=steps]", "24")
     admin.fill("[name=batch_size]", "4")

@@ -9,7 +9,7 @@ from agent.models import Deployment
 from annotation.models import Session
 from tests.training.sessions import make_session
 from training import datasets
-from training.models import Checkpoint, Dataset, Metric, Promotion, Run
+from training.models import Checkpoint, Dataset, Promotion, Run
 from training.presets import presets_of
 from training.selection import Filters
 
@@ -66,7 +66,7 @@ def pages(dataset, run, checkpoint, deployment):
     yield from (
         reverse("training:download", args=[dataset.pk, p]) for p in ("trajectories", "rows")
     )
-    yield from (reverse(f"training:{name}", args=[run.pk]) for name in ("run", "panel", "metrics"))
+    yield from (reverse(f"training:{name}", args=[run.pk]) for name in ("run", "panel", "metrics", "run-rows", "events"))
     yield from (reverse(f"training:{n}", args=[checkpoint.pk]) for n in ("checkpoint", "promote"))
     yield reverse("training:roll-back", args=[deployment.pk])
 
@@ -95,7 +95,7 @@ def test_what_only_posts_may_change_refuses_a_get(staff, run):
 def test_empty_pages_say_what_to_do(staff):
     assert b"No dataset yet" in staff.get(reverse("training:datasets")).content
     assert b"No run yet" in staff.get(reverse("training:runs")).content
-    assert b"register_box" in staff.get(reverse("training:new-run")).content
+    assert b"register_box" in staff.get(reverse("training:new-run"), {"kind": "sft"}).content
     assert b"Nothing promoted yet" in staff.get(reverse("training:promotions")).content
 
 
@@ -142,97 +142,6 @@ def test_the_downloads_are_json_lines(staff, dataset):
         assert key in b"".join(answer.streaming_content)
         assert dataset.sha256[:12] in answer["Content-Disposition"]
     assert staff.get(reverse("training:download", args=[dataset.pk, "x"])).status_code == 404
-
-
-# -- runs ----------------------------------------------------------------------------------------
-
-
-def form_values(dataset, base, **changes):
-    return {
-        "dataset": dataset.pk,
-        "base": base.pk,
-        "kind": "sft",
-        "name": "",
-        **presets_of("sft")["standard"],
-    } | changes
-
-
-def test_a_run_is_launched_from_the_form(staff, dataset, base, admin_user):
-    answer = staff.post(reverse("training:new-run"), form_values(dataset, base, steps="12"))
-    run = Run.objects.get()
-    assert answer["Location"] == reverse("training:run", args=[run.pk])
-    assert (run.state, run.config["steps"], run.created_by) == ("queued", 12, admin_user)
-
-
-def test_the_form_names_the_wrong_field_and_keeps_what_was_typed(staff, dataset, base):
-    values = form_values(dataset, base, learning_rate="fast", batch_size="0", seed="77")
-    answer = staff.post(reverse("training:new-run"), values)
-    errors = answer.context["form"].errors
-    assert set(errors) == {"learning_rate", "batch_size"}
-    assert b'value="fast"' in answer.content
-    assert b'value="77"' in answer.content
-    assert not Run.objects.exists()
-
-
-def test_a_clone_starts_from_the_values_of_its_run(staff, run):
-    Run.objects.update(config=presets_of("sft")["standard"] | {"seed": 4242})
-    answer = staff.get(reverse("training:new-run"), {"clone": run.pk})
-    assert b'value="4242"' in answer.content
-    assert answer.context["form"].initial["base"] == run.base_id
-
-
-def test_a_run_starts_from_what_the_annotators_work_beside(staff, checkpoint, deployment):
-    initial = staff.get(reverse("training:new-run")).context["form"].initial
-    assert initial["base"] == checkpoint.parent_id
-    deployment.delete()
-    initial = staff.get(reverse("training:new-run")).context["form"].initial
-    assert initial["base"] == checkpoint.pk
-
-
-def test_the_dataset_of_the_link_is_chosen(staff, dataset, base):
-    answer = staff.get(reverse("training:new-run"), {"dataset": dataset.pk})
-    assert f'<option value="{dataset.pk}" selected>'.encode() in answer.content
-
-
-def test_metrics_tell_what_is_new_and_whether_to_ask_again(staff, run):
-    for step in (1, 2, 3):
-        Metric.objects.create(run=run, step=step, values={"loss": 1 / step, "lr": 0.1})
-    address = reverse("training:metrics", args=[run.pk])
-    first = staff.get(address).json()
-    assert [point["step"] for point in first["points"]] == [1, 2, 3]
-    assert first["points"][0] == {"step": 1, "loss": 1.0, "lr": 0.1, "grad_norm": None}
-    assert (first["state"], first["ended"], first["more"]) == ("running", False, False)
-    assert first["log"] == "line\n"
-    assert [p["step"] for p in staff.get(address, {"after": 2}).json()["points"]] == [3]
-    Run.objects.update(state=Run.State.SUCCEEDED)
-    last = staff.get(address, {"after": 3}).json()
-    assert last["ended"]
-    assert last["stamp"] != first["stamp"]
-
-
-def test_a_running_run_can_be_cancelled_and_only_an_ended_one_resumed(staff, run):
-    staff.post(reverse("training:resume", args=[run.pk]))
-    assert Run.objects.get().state == Run.State.RUNNING
-    staff.post(reverse("training:cancel", args=[run.pk]))
-    assert Run.objects.get().state == Run.State.CANCELLING
-    Run.objects.update(state=Run.State.CANCELLED)
-    assert b"Resume" in staff.get(reverse("training:run", args=[run.pk])).content
-    staff.post(reverse("training:resume", args=[run.pk]))
-    assert Run.objects.get().state == Run.State.QUEUED
-
-
-def test_several_runs_are_compared_by_what_differs(staff, run):
-    other = Run.objects.create(
-        name="other",
-        dataset=run.dataset,
-        base=run.base,
-        config=presets_of("sft")["standard"] | {"seed": 9},
-    )
-    answer = staff.get(reverse("training:compare"), {"runs": f"{run.pk},{other.pk}"})
-    assert [name for name, _ in answer.context["differences"]] == ["Seed"]
-    ticked = staff.get(f"{reverse('training:compare')}?runs={run.pk}&runs={other.pk}")
-    assert ticked.context["runs"] == [run, other]
-    assert staff.get(reverse("training:compare"), {"runs": "99999"}).status_code == 404
 
 
 # -- checkpoints ---------------------------------------------------------------------------------

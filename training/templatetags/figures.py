@@ -7,6 +7,9 @@ from typing import Any
 
 from django import template
 
+from training import series
+from training.models import Run
+
 register = template.Library()
 
 NOTHING = "–"
@@ -31,6 +34,16 @@ def figure(estimate: Any, digits: int = 1) -> str:
     """Return a number, or an estimate's value, with `digits` decimals."""
     value = _part(estimate, "value")
     return NOTHING if value is None else f"{value:.{digits}f}"
+
+
+@register.simple_tag
+def headline(run: Run) -> str:
+    """Return the newest value of what tells first how a run goes, with its name."""
+    for key in series.HEADLINE[run.kind]:
+        value = run.metrics.get(key)
+        if isinstance(value, int | float):
+            return f"{series.SERIES[key].label} {value:.4g}"
+    return NOTHING
 
 
 def _part(estimate: Any, name: str) -> float | None:

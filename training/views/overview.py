@@ -18,7 +18,7 @@ def overview(request: HttpRequest) -> HttpResponse:
         "section": "overview",
         "preview": count(Filters()),
         "datasets": Dataset.objects.order_by("-pk")[:5],
-        "runs": Run.objects.select_related("dataset").order_by("-pk")[:5],
+        "runs": Run.objects.select_related("dataset", "base").order_by("-pk")[:5],
         "live": Run.objects.filter(state__in=Run.WAITING).count(),
         "rollouts": Rollout.objects.filter(state__in=Rollout.LIVE).count(),
         "evaluations": Evaluation.objects.select_related("rollout__deployment").order_by("-pk")[:5],

@@ -1,4 +1,4 @@
-"""Pages of runs: list, launch, one run live, several on one plot."""
+"""Pages of runs: list, one run live, several on one plot."""
 
 from __future__ import annotations
 
@@ -6,84 +6,31 @@ from typing import Any
 
 from django.contrib import messages
 from django.core.paginator import Paginator
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
-from agent.models import Deployment
-from training import access
+from training import access, series, tensorboard
 from training import runs as verbs
-from training.errors import BadConfig, NameTaken, Refused, WrongState
-from training.forms import LaunchForm
-from training.models import Checkpoint, Dataset, Metric, Run
-from training.presets import fields_of, presets_of
+from training.errors import Refused, WrongState
+from training.guide import GUIDES
+from training.models import Episode, Metric, Run
+from training.presets import fields_of
+from training.views import samples
 
 MAX_POINTS = 2000  # of one answer; the page asks again for the rest
+EPISODES = 12  # newest ones that a run's page shows
+COMPARED = 8  # runs on one plot
+OTHERS = 40  # that can be added there
+AXES = {"step": "Step", "time": "Wall time", "tokens": "Tokens"}
 
 
 @access.staff_only
 @require_GET
 def runs(request: HttpRequest) -> HttpResponse:
-    rows = Run.objects.select_related("dataset", "created_by").order_by("-pk")
+    rows = Run.objects.select_related("dataset", "base", "created_by").order_by("-pk")
     page = Paginator(rows, 50).get_page(request.GET.get("page"))
     return render(request, "training/runs.html", {"section": "runs", "page": page})
-
-
-@access.staff_only
-def new(request: HttpRequest) -> HttpResponse:
-    """Launch a run; the form starts from ?preset=, ?dataset=, ?base= and ?clone=RUN."""
-    form = LaunchForm(request.POST or None, initial=_initial(request))
-    if request.method == "POST" and form.is_valid():
-        values = form.cleaned_data
-        try:
-            run = verbs.launch(
-                kind=values["kind"],
-                dataset=values["dataset"],
-                base=values["base"],
-                config=form.config(),
-                name=values["name"],
-                by=request.user,  # type: ignore[arg-type]
-            )
-        except BadConfig as error:
-            for field, message in error.errors.items():
-                form.add_error(field if field in form.fields else None, message)
-        except NameTaken as error:
-            form.add_error("name", str(error))
-        else:
-            return redirect("training:run", run.pk)
-    context = {
-        "section": "runs",
-        "form": form,
-        "presets": presets_of(Run.Kind.SFT),
-        "datasets": Dataset.objects.exists(),
-        "checkpoints": Checkpoint.objects.exists(),
-    }
-    return render(request, "training/run_new.html", context)
-
-
-def _initial(request: HttpRequest) -> dict[str, Any]:
-    asked = request.GET
-    initial: dict[str, Any] = dict(
-        presets_of("sft").get(asked.get("preset", ""), presets_of("sft")["standard"])
-    )
-    # What the annotators work beside; without one, the newest.
-    partner = Deployment.objects.filter(is_partner=True).values_list("version", flat=True)
-    known = Checkpoint.objects.order_by("-pk")
-    base = known.filter(version__in=partner).first() or known.first()
-    newest = Dataset.objects.filter(pool=Dataset.Pool.SFT).order_by("-pk").first()
-    initial |= {
-        "kind": Run.Kind.SFT,
-        "base": base.pk if base else None,
-        "dataset": newest.pk if newest else None,
-    }
-    if asked.get("clone", "").isdigit():
-        initial |= verbs.launch_values(access.run_for(request, int(asked["clone"])))
-    for name in ("dataset", "base"):
-        if asked.get(name, "").isdigit():
-            initial[name] = int(asked[name])
-    if dataset := Dataset.objects.filter(pk=initial.get("dataset")).first():
-        initial["kind"] = dataset.pool
-    return initial
 
 
 @access.staff_only
@@ -103,14 +50,38 @@ def panel(request: HttpRequest, pk: int) -> HttpResponse:
 
 def _panel(run: Run) -> dict[str, Any]:
     config = [(f.label, run.config[f.name]) for f in fields_of(run.kind) if f.name in run.config]
+    described = series.described(run.kind)
     return {
         "run": run,
+        "guide": GUIDES[run.kind],
+        "plots": described,
+        "headline": [series.SERIES[key] for key in series.HEADLINE[run.kind]],
+        "measure": series.SERIES[(series.HEADLINE[run.kind] or ("loss",))[0]],
         "stamp": _stamp(run),
-        "checkpoints": run.checkpoints.order_by("-step"),
+        "checkpoints": _measured(run),
+        "mixed": run.mixed.select_related("dataset"),
+        "sources": run.sources.select_related("checkpoint"),
+        "episodes": _episodes(run),
+        "has_rows": run.kind in samples.KINDS,
         "config": config,
         "can_resume": run.state in (Run.State.CANCELLED, Run.State.FAILED),
         "can_cancel": run.state in (Run.State.QUEUED, Run.State.RUNNING),
     }
+
+
+def _measured(run: Run) -> list[dict[str, Any]]:
+    """Return the checkpoints, newest first, with the number that tells how good each is."""
+    key = (series.HEADLINE[run.kind] or ("loss",))[0]
+    rows = run.checkpoints.order_by("-step")
+    return [{"checkpoint": row, "measure": row.metrics.get(key)} for row in rows]
+
+
+def _episodes(run: Run) -> Any:
+    """Return the newest finished episodes that a run plays or learns from; nothing for other kinds."""
+    if run.rollout is None:
+        return Episode.objects.none()
+    done = run.rollout.episodes.filter(state=Episode.State.DONE)
+    return done.order_by("-sequence", "-pk")[:EPISODES]
 
 
 def _stamp(run: Run) -> str:
@@ -124,10 +95,10 @@ def metrics(request: HttpRequest, pk: int) -> JsonResponse:
     """Return the points after step ?after=N, at most 2000, and where the run stands."""
     row = access.run_for(request, pk)
     after = request.GET.get("after", "-1")
-    series = Metric.objects.filter(run=row)
+    lines = Metric.objects.filter(run=row)
     if after.isdigit():
-        series = series.filter(step__gt=int(after))
-    points = list(series.values_list("step", "values")[: MAX_POINTS + 1])
+        lines = lines.filter(step__gt=int(after))
+    points = list(lines.values_list("step", "values")[: MAX_POINTS + 1])
     return JsonResponse(
         {
             "state": row.state,
@@ -138,8 +109,7 @@ def metrics(request: HttpRequest, pk: int) -> JsonResponse:
             "stamp": _stamp(row),
             "log": row.log,
             "points": [
-                {"step": step} | {name: values.get(name) for name in ("loss", "lr", "grad_norm")}
-                for step, values in points[:MAX_POINTS]
+                series.point(row.kind, step, values) for step, values in points[:MAX_POINTS]
             ],
             "more": len(points) > MAX_POINTS,
         }
@@ -148,18 +118,68 @@ def metrics(request: HttpRequest, pk: int) -> JsonResponse:
 
 @access.staff_only
 @require_GET
+def rows(request: HttpRequest, pk: int) -> HttpResponse:
+    """Return the first rows that a run over frozen data learns from, as a fragment."""
+    row = access.run_for(request, pk)
+    if row.kind not in samples.KINDS:
+        raise Http404
+    return render(request, "training/_run_sample.html", samples.of_run(row))
+
+
+@access.staff_only
+@require_GET
+def events(request: HttpRequest, pk: int) -> HttpResponse:
+    """Return the run's numbers as one event file of TensorBoard."""
+    row = access.run_for(request, pk)
+    lines = Metric.objects.filter(run=row).values_list("step", "values")
+    return HttpResponse(
+        tensorboard.event_file(lines),
+        content_type="application/octet-stream",
+        headers={"Content-Disposition": f'attachment; filename="events.out.tfevents.{row.name}"'},
+    )
+
+
+@access.staff_only
+@require_GET
 def compare(request: HttpRequest) -> HttpResponse:
-    """Show the loss of the runs of ?runs=1,2 (or runs=1&runs=2) on one plot."""
+    """Show the runs of ?runs=1,2 (or runs=1&runs=2) on one plot of ?metric= over ?x=."""
     asked = ",".join(request.GET.getlist("runs")).split(",")
-    wanted = [int(pk) for pk in dict.fromkeys(asked) if pk.isdigit()]
-    rows = [access.run_for(request, pk) for pk in wanted[:8]]
-    table = [
-        (field.label, values)
-        for field in fields_of(rows[0].kind if rows else "sft")
-        if len(set(map(str, values := [row.config.get(field.name, "") for row in rows]))) > 1
-    ]
-    context = {"section": "runs", "runs": rows, "differences": table}
+    wanted = [int(pk) for pk in dict.fromkeys(asked) if pk.isdigit()][:COMPARED]
+    chosen = [access.run_for(request, pk) for pk in wanted]
+    choices = series.common(row.kind for row in chosen)
+    metric = request.GET.get("metric", "")
+    if metric not in {one.key for one in choices}:
+        metric = choices[0].key if choices else ""
+    x = request.GET.get("x", "")
+    context = {
+        "section": "runs",
+        "runs": chosen,
+        "others": Run.objects.exclude(pk__in=wanted).order_by("-pk")[:OTHERS],
+        "differences": _differences(chosen),
+        "choices": choices,
+        "metric": metric,
+        "axes": AXES,
+        "x": x if x in AXES else "step",
+        "latest": [row.metrics.get(metric) for row in chosen],
+    }
     return render(request, "training/compare.html", context)
+
+
+def _differences(chosen: list[Run]) -> list[tuple[str, list[Any]]]:
+    """Return what the runs start from and are configured with, where it is not the same for all."""
+    starts = ("kind", "base", "dataset", "critic", "rollout")
+    table = [(name, [getattr(row, name) or "" for row in chosen]) for name in starts]
+    table.append(("mixed in", [_shares(row.mixed.all(), "dataset") for row in chosen]))
+    table.append(("sources", [_shares(row.sources.all(), "checkpoint") for row in chosen]))
+    fields = {f.name: f.label for row in chosen for f in fields_of(row.kind)}
+    table += [
+        (label, [row.config.get(name, "") for row in chosen]) for name, label in fields.items()
+    ]
+    return [(name, values) for name, values in table if len(set(map(str, values))) > 1]
+
+
+def _shares(shares: Any, what: str) -> str:
+    return ", ".join(f"{getattr(one, what)} × {one.weight:g}" for one in shares)
 
 
 @access.staff_only
