@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from blobs import BlobError, DirectoryBlobStore, MissingBlob, open_store
 from training import mixture
 from training.errors import Refused
 from training.models import Checkpoint, Run
+from training.rewards import rows as verdicts
 from training.rollouts import episodes
 from training.rows import PromptFormat
 from training.rundir import RunDir, RunDirError, folders
@@ -44,6 +46,8 @@ def prepare(run: Run, directory: Path) -> dict[str, Any]:
         match run.kind:
             case Kind.SFT | Kind.CT:
                 report = _rows(directory, config, mixture.lines(run))
+            case Kind.ORM:
+                report = _verdicts(run, directory, config)
             case _:
                 RunDir.create(directory, config=config)
                 report = _episodes(run, directory) if run.kind == Kind.VALUE else {}
@@ -78,7 +82,7 @@ def _config(run: Run, directory: Path) -> dict[str, Any]:
     if run.kind in (Kind.VALUE, Kind.PPO):
         critic = run.critic.uri if run.critic else ""
         config |= {"actor": run.base.sha256, "critic": critic}
-    if run.dataset is not None:
+    if run.kind in (Kind.SFT, Kind.CT) and run.dataset is not None:
         mixed = run.mixed.select_related("dataset").order_by("pk")
         config["mix"] = {run.dataset.name: 1.0} | {one.dataset.name: one.weight for one in mixed}
     return config
@@ -90,6 +94,23 @@ def _rows(directory: Path, config: dict[str, Any], lines: mixture.Lines) -> dict
     store = open_store(settings.STORAGE_URL)
     tokens.fetch(lines.pictures, store, DirectoryBlobStore(directory))
     return lines.report
+
+
+def _verdicts(run: Run, directory: Path, config: dict[str, Any]) -> dict[str, Any]:
+    """Write the questions about episodes whose truth is known, with their pictures."""
+    good, lost = verdicts.lines(run, kind=config["observation"])
+    if not good:
+        why = f": {lost[0][0]} {lost[0][1]}" if lost else ""
+        raise CannotPrepare(f"the run has no episode that was verified{why}")
+    RunDir.create(directory, config=config, lines=good)
+    shown = (sha for line in good for sha in json.loads(line)["images"])
+    tokens.fetch(shown, open_store(settings.STORAGE_URL), DirectoryBlobStore(directory))
+    left_out = [{"id": name, "reason": reason} for name, reason in lost]
+    return {
+        "rows": len(good),
+        "left_out_total": len(lost),
+        "left_out": left_out[: mixture.SHOWN],
+    }
 
 
 def _episodes(run: Run, directory: Path) -> dict[str, Any]:
