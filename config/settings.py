@@ -127,6 +127,7 @@ CELERY_BEAT_SCHEDULE: dict[str, Any] = {
         "training.jobs.find_lost_calibrations": 60.0,
         "training.jobs.settle_evaluations": 30.0,
         "training.jobs.reap_episodes": 10.0,
+        "training.jobs.advance_iterations": 10.0,
     }.items()
 }
 

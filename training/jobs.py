@@ -40,6 +40,22 @@ def settle_evaluations() -> None:
     evaluations.settle_all()
 
 
+@shared_task(ignore_result=True, expires=60)
+def advance_iterations() -> None:
+    """Beat, each 10 s: take every live iteration of the flywheel a step further."""
+    from training.iterations import driver
+
+    driver.advance_all()
+
+
+@shared_task(queue="training", acks_late=True, ignore_result=True)
+def keep_iteration_server(iteration_id: int) -> None:
+    """Start or stop the policy server of an iteration on this machine, as its row wants."""
+    from training.iterations import serving
+
+    serving.keep(iteration_id)
+
+
 @shared_task(queue="agent", acks_late=True, ignore_result=True)
 def calibrate(calibration_id: int) -> None:
     """Have a reward model judge its labelled set; does nothing where another job does."""
@@ -58,10 +74,12 @@ def find_lost_calibrations() -> None:
 
 @worker_shutting_down.connect
 def _let_go(**_: object) -> None:
-    """Checkpoint the trainers of this worker and put their runs back into the queue.
+    """Checkpoint the trainers of this worker, put their runs back into the queue, and stop servers.
 
     Reaches the supervising thread only where the worker's pool is threads (or solo).
     """
+    from training.iterations import serving
     from training.supervise import shutting_down
 
     shutting_down.set()
+    serving.stop_here()
