@@ -12,6 +12,7 @@ from django.shortcuts import get_object_or_404
 
 from agent.models import Deployment
 from annotation.access import is_admin
+from annotation.models import Session
 from training.models import (
     Calibration,
     Checkpoint,
@@ -43,6 +44,12 @@ def dataset_for(request: HttpRequest, pk: int) -> Dataset:
     """Return a dataset; raises PermissionDenied or Http404."""
     _require(request)
     return get_object_or_404(Dataset.objects.select_related("created_by"), pk=pk)
+
+
+def session_for(request: HttpRequest, pk: int) -> Session:
+    """Return a session, for its lineage; raises PermissionDenied or Http404."""
+    _require(request)
+    return get_object_or_404(Session, pk=pk)
 
 
 def run_for(request: HttpRequest, pk: int) -> Run:

@@ -1,18 +1,16 @@
-"""Verbs of Checkpoint: registering weights, and telling what they were made from."""
+"""Verbs of Checkpoint: registering the weights that ship, and storing those of a run."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
 from django.conf import settings
 
-from annotation.models import Session
 from blobs import open_store
 from training import workdir
-from training.models import Checkpoint, Dataset, Run
+from training.models import Checkpoint, Run
 
 BOX = Path(settings.BASE_DIR) / "agent" / "box"
 MANIFEST = "tandem.json"
@@ -91,37 +89,3 @@ def fingerprint(files: dict[str, str]) -> str:
     """Return one sha256 for a folder: of the sorted lines `sha256  path`."""
     lines = "".join(f"{sha}  {path}\n" for path, sha in sorted(files.items()))
     return hashlib.sha256(lines.encode()).hexdigest()
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """One generation: the checkpoint, the run and dataset it came from, and whose sessions those are."""
-
-    checkpoint: Checkpoint
-    run: Run | None
-    dataset: Dataset | None
-    sessions: list[Session]
-
-    @property
-    def annotators(self) -> list[str]:
-        """Return the pseudonyms, sorted."""
-        return sorted({session.pseudonym or "unknown" for session in self.sessions})
-
-
-def lineage(checkpoint: Checkpoint) -> list[Link]:
-    """Return every generation from `checkpoint` back to weights that no run of ours made."""
-    links: list[Link] = []
-    here: Checkpoint | None = checkpoint
-    while here is not None:
-        run = here.run
-        dataset = run.dataset if run else None
-        sessions = (
-            Session.objects.filter(dataset_entries__dataset=dataset)
-            .select_related("task")
-            .order_by("dataset_entries__line")
-            if dataset
-            else []
-        )
-        links.append(Link(here, run, dataset, list(sessions)))
-        here = here.parent
-    return links

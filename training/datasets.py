@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -64,14 +65,28 @@ def freeze(*, name: str, pool: str, filters: Filters, by: User | None) -> Datase
         left_out.append({kind: row.pk, "reason": reason})
     if not lines:
         raise EmptyDataset(
-            f"no session or episode would go to the {pool.upper()} pool: {len(left_out)} looked at; "
-            "review more sessions, play more episodes or widen the filters"
+            f"no session would go to the {pool.upper()} pool, and no episode: {len(left_out)} "
+            "looked at; review more sessions, play more episodes or widen the filters"
         )
     counts = {"trajectories": len(lines), "steps": steps, "left_out": left_out}
     return _keep(
         name=name, pool=pool, lines=lines, entries=entries, filters=filters.to_json(), by=by,
         **counts,
     )  # fmt: skip
+
+
+def refreeze(dataset: Dataset, *, by: User | None) -> Dataset:
+    """Freeze a fresh dataset from the filters of another, under the next free name.
+
+    For a dataset that somebody's data was deleted from. Raises what `freeze` raises, and WrongState
+    for general data, which has no filters.
+    """
+    if dataset.pool == Dataset.Pool.GENERAL:
+        raise WrongState(f"{dataset.name} was imported from a file: import it again")
+    stem = re.sub(r"-\d+$", "", dataset.name)[:40]
+    taken = set(Dataset.objects.filter(name__startswith=stem).values_list("name", flat=True))
+    name = next(name for n in range(2, len(taken) + 3) if (name := f"{stem}-{n}") not in taken)
+    return freeze(name=name, pool=dataset.pool, filters=Filters.from_json(dataset.filters), by=by)
 
 
 def import_general(*, name: str, file: str, lines: Iterable[bytes], by: User | None) -> Dataset:

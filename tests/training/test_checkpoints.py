@@ -1,4 +1,4 @@
-"""Promotion and its way back, what can't be promoted, and the lineage to every session."""
+"""Promotion and its way back, what can't be promoted, and the checkpoint that ships."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ import json
 import pytest
 
 from agent.models import Deployment
-from tests.training.sessions import make_session
-from training import checkpoints, datasets, promotions
+from training import checkpoints, promotions
 from training.errors import Mismatch, WrongState
-from training.models import Checkpoint, Promotion, Run
-from training.selection import Filters
+from training.models import Checkpoint, Promotion
 
 pytestmark = pytest.mark.django_db
 
@@ -84,23 +82,6 @@ def test_the_shipped_checkpoint_is_registered_once(tmp_path, monkeypatch):
     two = checkpoints.register_box()
     assert two.pk == one.pk
     assert two.sha256 != one.sha256
-
-
-def test_the_lineage_reaches_every_session_of_every_generation():
-    box = checkpoint("box")
-    parent = box
-    for generation in ("a", "b"):
-        make_session(task=f"{generation}/1", pseudonym=f"A-{generation}")
-        dataset = datasets.freeze(
-            name=generation, pool="sft", filters=Filters(task=generation), by=None
-        )
-        run = Run.objects.create(name=generation, dataset=dataset, base=parent)
-        parent = checkpoint(f"{generation}-step-1", run=run, parent=parent)
-    links = checkpoints.lineage(parent)
-    assert [link.checkpoint.version for link in links] == ["b-step-1", "a-step-1", "box"]
-    assert [link.dataset.name if link.dataset else None for link in links] == ["b", "a", None]
-    assert [s.task.external_id for link in links for s in link.sessions] == ["b/1", "a/1"]
-    assert [link.annotators for link in links] == [["A-b"], ["A-a"], []]
 
 
 def test_a_fingerprint_depends_on_names_and_contents(tmp_path):

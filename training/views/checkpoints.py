@@ -11,10 +11,11 @@ from django.views.decorators.http import require_GET
 from agent.models import Deployment
 from training import access
 from training import promotions as verbs
-from training.checkpoints import lineage
 from training.errors import Refused
 from training.forms import PromoteForm
+from training.lineage import Key, graph_of
 from training.models import Checkpoint, Promotion
+from training.views.lineage import pictured
 
 
 @access.staff_only
@@ -33,13 +34,10 @@ def checkpoints(request: HttpRequest) -> HttpResponse:
 @require_GET
 def checkpoint(request: HttpRequest, pk: int) -> HttpResponse:
     row = access.checkpoint_for(request, pk)
-    links = lineage(row)
     context = {
         "section": "checkpoints",
         "checkpoint": row,
-        "links": links,
-        "annotators": sorted({name for link in links for name in link.annotators}),
-        "sessions": sum(len(link.sessions) for link in links),
+        **pictured(graph_of(Key("checkpoint", row.pk))),
         "serving": Deployment.objects.filter(version=row.version),
         "children": row.children.order_by("-pk"),
     }

@@ -1,26 +1,29 @@
-"""Pages of datasets: list, freeze with a preview, one dataset with what its rows look like."""
+"""Pages of datasets: list, freeze with a preview, import, one dataset with what its rows look like."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
+from typing import Any
 
 from django.contrib import messages
 from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_GET, require_POST
 
 from agent.models import Deployment
 from blobs import BlobError
-from training import access
+from training import access, general
 from training import datasets as verbs
-from training.errors import NameTaken, Refused
-from training.forms import FiltersForm, FreezeForm
+from training.errors import BadConfig, NameTaken, Refused
+from training.forms_datasets import FiltersForm, FreezeForm, ImportForm
 from training.models import Dataset
-from training.rows import PromptFormat, Row, rows
+from training.rows import LeftOut, PromptFormat, Row, rows
 from training.runs import kinds
 from training.selection import Preview
 from training.selection import preview as count
+from training.texts import texts
 from trajectory import dump_lines
 
 SAMPLE_TRAJECTORIES = 3
@@ -49,10 +52,15 @@ def new(request: HttpRequest) -> HttpResponse:
             )
         except NameTaken as error:
             form.add_error("name", str(error))
-        except Refused as error:
+        except BadConfig as error:
+            for field, why in error.errors.items():
+                form.add_error(field, why)
+        except (Refused, BlobError) as error:
             form.add_error(None, str(error))
         else:
-            messages.success(request, f"Froze {dataset.trajectories} sessions as {dataset.name}.")
+            messages.success(
+                request, f"Froze {dataset.trajectories} trajectories as {dataset.name}."
+            )
             return redirect("training:dataset", dataset.pk)
     context = {"section": "datasets", "form": form, "preview": _preview(FiltersForm(request.POST))}
     return render(request, "training/dataset_new.html", context)
@@ -71,48 +79,103 @@ def _preview(form: FiltersForm) -> Preview | None:
 
 
 @access.staff_only
+def import_general(request: HttpRequest) -> HttpResponse:
+    """Import general data; what is wrong with the file is said by its line."""
+    form = ImportForm(request.POST or None, request.FILES or None)
+    if request.method == "POST" and form.is_valid():
+        file = form.cleaned_data["file"]
+        try:
+            dataset = verbs.import_general(
+                name=form.cleaned_data["name"],
+                file=file.name,
+                lines=file,
+                by=request.user,  # type: ignore[arg-type]
+            )
+        except NameTaken as error:
+            form.add_error("name", str(error))
+        except Refused as error:
+            form.add_error("file", str(error))
+        else:
+            messages.success(
+                request, f"Imported {dataset.trajectories} conversations as {dataset.name}."
+            )
+            return redirect("training:dataset", dataset.pk)
+    return render(request, "training/dataset_import.html", {"section": "datasets", "form": form})
+
+
+@access.staff_only
 @require_GET
 def dataset(request: HttpRequest, pk: int) -> HttpResponse:
     row = access.dataset_for(request, pk)
-    entries = row.entries.select_related("session__task").order_by("line")
+    entries = row.entries.select_related("session__task", "episode__rollout").order_by("line")
     form, source = _format(request)
     context = {
         "section": "datasets",
         "dataset": row,
-        "trainable": row.pool in kinds(),
+        "general": row.pool == Dataset.Pool.GENERAL,
+        "trainable": row.pool in kinds() and row.erased_at is None,
         "page": Paginator(entries, 50).get_page(request.GET.get("page")),
         "sample": [],
         "form": form,
         "source": source,
+        "mixed_into": [one.run for one in row.mixed_into.select_related("run").order_by("pk")],
     }
     try:
-        some = islice(verbs.trajectories(row), SAMPLE_TRAJECTORIES)
-        found = rows(some, form)
-        context["sample"] = list(islice((r for r in found if isinstance(r, Row)), SAMPLE_ROWS))
+        if row.erased_at is None:
+            context["sample"] = list(islice(_rows(row, form, SAMPLE_TRAJECTORIES), SAMPLE_ROWS))
     except BlobError as error:
         context["broken"] = str(error)
     return render(request, "training/dataset.html", context)
 
 
 @access.staff_only
-@require_GET
-def download(request: HttpRequest, pk: int, part: str) -> StreamingHttpResponse:
-    """Return the frozen trajectories, or the training rows made of them, as JSON lines."""
+@require_POST
+def refreeze(request: HttpRequest, pk: int) -> HttpResponse:
+    """Freeze a fresh dataset from the filters of one that somebody's data was deleted from."""
     row = access.dataset_for(request, pk)
-    if part == "trajectories":
-        lines = dump_lines(verbs.trajectories(row))
-    elif part == "rows":
-        form, _ = _format(request)
-        found = rows(verbs.trajectories(row), form)
-        lines = (r.to_line() for r in found if isinstance(r, Row))
+    try:
+        fresh = verbs.refreeze(row, by=request.user)  # type: ignore[arg-type]
+    except (Refused, BlobError) as error:
+        messages.error(request, str(error))
+        return redirect("training:dataset", row.pk)
+    messages.success(request, f"Froze {fresh.trajectories} trajectories as {fresh.name}.")
+    return redirect("training:dataset", fresh.pk)
+
+
+@access.staff_only
+@require_GET
+def download(request: HttpRequest, pk: int, part: str) -> HttpResponse:
+    """Return what was frozen, or the training rows made of it, as JSON lines."""
+    row = access.dataset_for(request, pk)
+    whole = "conversations" if row.pool == Dataset.Pool.GENERAL else "trajectories"
+    if part not in (whole, "rows"):
+        raise Http404(f"there are {whole}.jsonl and rows.jsonl")
+    if row.erased_at is not None:
+        messages.error(request, f"The file of {row.name} was deleted with somebody's data.")
+        return redirect("training:dataset", row.pk)
+    lines: Iterator[str]
+    if part == "rows":
+        lines = (found.to_line() for found in _rows(row, _format(request)[0]))
+    elif part == "conversations":
+        lines = (one.to_line() for one in verbs.conversations(row))
     else:
-        raise Http404("there are trajectories.jsonl and rows.jsonl")
+        lines = dump_lines(verbs.trajectories(row))
     name = f"{row.name}-{part}-{row.sha256[:12]}.jsonl"
     return StreamingHttpResponse(
         lines,
         content_type="application/x-ndjson",
         headers={"Content-Disposition": f'attachment; filename="{name}"'},
     )
+
+
+def _rows(row: Dataset, form: PromptFormat, first: int | None = None) -> Iterator[Row]:
+    found: Iterator[Any]
+    if row.pool == Dataset.Pool.GENERAL:
+        found = general.rows(islice(verbs.conversations(row), first), name=row.name)
+    else:
+        some = islice(verbs.trajectories(row), first)
+        found = texts(some, form) if row.pool == Dataset.Pool.CT else rows(some, form)
+    return (one for one in found if not isinstance(one, LeftOut))
 
 
 def _format(request: HttpRequest) -> tuple[PromptFormat, str]:

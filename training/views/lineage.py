@@ -1,0 +1,51 @@
+"""The page of a lineage: the picture, the same in words, and as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_GET
+
+from training import access
+from training.lineage import Graph, Key, draw, graph_of
+
+
+@access.staff_only
+@require_GET
+def lineage(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
+    graph, name, section = _asked(request, kind, pk)
+    context = {"section": section, "name": name, "kind": kind, **pictured(graph)}
+    return render(request, "training/lineage.html", context)
+
+
+@access.staff_only
+@require_GET
+def export(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
+    graph, name, _ = _asked(request, kind, pk)
+    headers = {"Content-Disposition": f'attachment; filename="lineage-{name}.json"'}
+    return JsonResponse(graph.to_json(), headers=headers, json_dumps_params={"indent": 2})
+
+
+def pictured(graph: Graph) -> dict[str, Any]:
+    """Return what the fragment of a lineage needs."""
+    return {
+        "graph": graph,
+        "picture": draw(graph),
+        "json": reverse("training:lineage-json", args=[graph.focus.kind, graph.focus.pk]),
+    }
+
+
+def _asked(request: HttpRequest, kind: str, pk: int) -> tuple[Graph, str, str]:
+    match kind:
+        case "checkpoint":
+            name, section = access.checkpoint_for(request, pk).version, "checkpoints"
+        case "dataset":
+            name, section = access.dataset_for(request, pk).name, "datasets"
+        case "session":
+            name, section = f"session-{access.session_for(request, pk).pk}", "datasets"
+        case _:
+            raise Http404("there are lineages of a checkpoint, a dataset and a session")
+    return graph_of(Key(kind, pk)), name, section
