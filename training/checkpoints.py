@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from django.conf import settings
 
 from blobs import open_store
 from training import workdir
+from training.fingerprint import files_of, fingerprint
 from training.models import Checkpoint, Run
 
 BOX = Path(settings.BASE_DIR) / "agent" / "box"
@@ -71,21 +71,3 @@ def metrics_at(run: Run, step: int) -> dict[str, object]:
     """Return what the trainer said last at or before `step`."""
     line = run.series.filter(step__lte=step).last()
     return dict(line.values) if line is not None else {}
-
-
-def files_of(folder: Path) -> dict[str, str]:
-    """Return every file's path within `folder` and its sha256."""
-    found = {}
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            with open(path, "rb") as file:
-                found[str(path.relative_to(folder))] = hashlib.file_digest(
-                    file, "sha256"
-                ).hexdigest()
-    return found
-
-
-def fingerprint(files: dict[str, str]) -> str:
-    """Return one sha256 for a folder: of the sorted lines `sha256  path`."""
-    lines = "".join(f"{sha}  {path}\n" for path, sha in sorted(files.items()))
-    return hashlib.sha256(lines.encode()).hexdigest()
