@@ -52,6 +52,20 @@ def test_what_is_not_there_is_named(store, prefix):
     assert store.list_keys("nothing/") == []
 
 
+def test_what_is_deleted_is_gone_by_key_or_uri_and_deleting_it_again_is_fine(store, prefix):
+    one, two = (store.put_object(f"{prefix}/gone/{n}", b"x") for n in (1, 2))
+    kept = store.put_object(f"{prefix}/kept", b"y")
+    for _ in range(2):
+        store.delete(one)
+        store.delete(f"{prefix}/gone/2")
+    assert store.list_keys(f"{prefix}/gone/") == []
+    with pytest.raises(MissingBlob):
+        store.get_object(two)
+    assert store.get_object(kept) == b"y"
+    with pytest.raises(BlobError):
+        store.delete("../outside")
+
+
 def test_an_object_is_replaced_and_read_by_key_or_uri(store, prefix):
     key = f"{prefix}/datasets/one.jsonl"
     store.put_object(key, b"first")

@@ -1,7 +1,15 @@
 """Pictures and files: by their sha256, or by a key; in S3 or in a folder."""
 
 from blobs.directory import DirectoryBlobStore
-from blobs.store import BlobError, BlobStore, Damaged, MissingBlob, StoreUnreachable, open_store
+from blobs.store import (
+    BlobError,
+    BlobStore,
+    Damaged,
+    MissingBlob,
+    StoreUnreachable,
+    blob_key,
+    open_store,
+)
 
 __all__ = [
     "BlobError",
@@ -10,5 +18,6 @@ __all__ = [
     "DirectoryBlobStore",
     "MissingBlob",
     "StoreUnreachable",
+    "blob_key",
     "open_store",
 ]

@@ -84,6 +84,13 @@ class DirectoryBlobStore:
             written.append(target)
         return written
 
+    def delete(self, key: str) -> None:
+        key = self._key(key)
+        try:
+            (self.root / key).unlink(missing_ok=True)
+        except OSError as error:
+            raise StoreUnreachable(f"{self.uri(key)}: {error.strerror}") from error
+
     def list_keys(self, prefix: str = "") -> list[str]:
         # Only the folder that the prefix names is walked.
         start = self.root / prefix.rpartition("/")[0]

@@ -108,6 +108,11 @@ class S3BlobStore:
             written.append(target)
         return written
 
+    def delete(self, key: str) -> None:
+        key = self._key(key)
+        with self._errors(key):
+            self._s3.delete_object(Bucket=self.bucket, Key=key)
+
     def list_keys(self, prefix: str = "") -> list[str]:
         with self._errors(prefix):
             pages = self._s3.get_paginator("list_objects_v2").paginate(

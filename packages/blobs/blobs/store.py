@@ -62,6 +62,10 @@ class BlobStore(Protocol):
         """
         ...
 
+    def delete(self, key: str) -> None:
+        """Delete the object; one that is not there is fine."""
+        ...
+
     def list_keys(self, prefix: str = "") -> list[str]:
         """Return the keys that start with `prefix`, sorted; an empty list if there is none."""
         ...
