@@ -15,7 +15,9 @@ from training.models import (
     DatasetEntry,
     Episode,
     Evaluation,
+    MergeSource,
     Metric,
+    MixedDataset,
     Promotion,
     RewardModel,
     Rollout,
@@ -73,19 +75,32 @@ class RunAdmin(ReadOnly):
         return format_html('<a href="{}">Watch</a>', reverse("training:run", args=[row.pk]))
 
 
+@admin.register(MixedDataset)
+class MixedDatasetAdmin(ReadOnly):
+    list_display = ("run", "dataset", "weight")
+    list_filter = ("run",)
+
+
+@admin.register(MergeSource)
+class MergeSourceAdmin(ReadOnly):
+    list_display = ("run", "checkpoint", "weight")
+    list_filter = ("run",)
+
+
 @admin.register(Checkpoint)
 class CheckpointAdmin(ReadOnly):
-    list_display = ("version", "run", "step", "parent", "created_at", "page")
+    list_display = ("version", "role", "run", "step", "parent", "erased_at", "created_at", "page")
+    list_filter = ("role",)
     search_fields = ("version",)
     actions = ("promote",)
 
     @admin.display(description="")
     def page(self, row: Checkpoint) -> str:
-        return format_html(
-            '<a href="{}">Open</a> · <a href="{}">Promote</a>',
-            reverse("training:checkpoint", args=[row.pk]),
-            reverse("training:promote", args=[row.pk]),
-        )
+        opened = format_html('<a href="{}">Open</a>', reverse("training:checkpoint", args=[row.pk]))
+        if row.role != Checkpoint.Role.POLICY:
+            return opened
+        promote = reverse("training:promote", args=[row.pk])
+        return format_html('{} · <a href="{}">Promote</a>', opened, promote)
 
     @admin.action(description="Promote", permissions=["view"])
     def promote(self, request: HttpRequest, rows: QuerySet[Checkpoint]) -> HttpResponse | None:

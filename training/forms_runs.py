@@ -84,7 +84,14 @@ class DatasetField(forms.ModelChoiceField):
     def label_from_instance(self, row: Dataset) -> str:
         if row.erased_at:
             return f"{row.name} (emptied: its data was deleted)"
-        return f"{row.name}: {row.trajectories} trajectories, {row.steps} steps"
+        return f"{row.name}: {holds(row)}"
+
+
+def holds(row: Dataset) -> str:
+    """Return how much is in a dataset, in words."""
+    what = "conversation" if row.pool == Dataset.Pool.GENERAL else "trajectory"
+    many = "conversations" if row.pool == Dataset.Pool.GENERAL else "trajectories"
+    return f"{row.trajectories} {what if row.trajectories == 1 else many}, {row.steps} steps"
 
 
 class CriticField(forms.ModelChoiceField):
@@ -166,9 +173,9 @@ class LaunchForm(forms.Form):
     def _add_mixed(self) -> None:
         rows = Dataset.objects.filter(erased_at=None).order_by("pool", "-pk")  # general first
         self.fields["mixed"] = self._shares(
-            rows, [(r.pk, r.name, f"{r.pool.upper()}, {r.trajectories} trajectories") for r in rows],
+            rows, [(r.pk, r.name, f"{r.pool.upper()}, {holds(r)}") for r in rows],
             self.initial.get("mixed"), Shares("Dataset", "There is no other dataset to mix in."),
-            label="Mix in",
+            label="",
             help_text="How often a row of it comes where a row of the dataset above comes once. Empty: 1.",
         )  # fmt: skip
 
@@ -220,7 +227,7 @@ class LaunchForm(forms.Form):
             rows, required=False, empty_label="None",
             help_text="Of exactly the base checkpoint. Not asked with grpo and reinforce.",
         )  # fmt: skip
-        field.base = self.base()
+        field.base = self.chosen_base()
         self.fields["critic"] = field
 
     def _add_tasks(self) -> None:
@@ -245,7 +252,7 @@ class LaunchForm(forms.Form):
             help_text="What plays; its weights are replaced after each update, so never the annotators' partner.",
         )
 
-    def base(self) -> Checkpoint | None:
+    def chosen_base(self) -> Checkpoint | None:
         """Return the base that is chosen now, typed or initial."""
         pk = self.data.get("base") or self.initial.get("base")
         return Checkpoint.objects.filter(pk=pk).first() if str(pk or "").isdigit() else None

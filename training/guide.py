@@ -74,7 +74,7 @@ GUIDES = {
             "Teaches a model to say whether an episode succeeded.",
             "When tasks have no verifier: the model judges instead, after it was calibrated.",
             "A policy to start from, and judged episodes, some that succeeded and some that failed.",
-            "A checkpoint that judges; calibrate it under Reward models before it gates data.",
+            "A checkpoint that judges: put it behind a deployment of its own, then calibrate it under Reward models.",
             ("epochs", "steps", "batch_size", "learning_rate", "held_out", "save_every"),
             (("Data and RL on verdicts", ("balance", "rl_steps", "rl_group")),),
         ),

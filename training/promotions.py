@@ -34,6 +34,8 @@ def refuse_mismatch(checkpoint: Checkpoint, deployment: Deployment) -> None:
         raise Mismatch(
             f"{deployment.name} is {deployment.get_kind_display()}: it loads no checkpoints"
         )
+    if checkpoint.role != Checkpoint.Role.POLICY:
+        raise Mismatch(f"{checkpoint.version} is a critic: it can't act, choose a policy")
     for field, key in (("dialect", "dialect"), ("reads", "observation")):
         wanted, has = getattr(deployment, field), checkpoint.manifest.get(key)
         if has and has != wanted:

@@ -3,7 +3,6 @@ import uPlot from "../vendor/uplot/uPlot.esm.js";
 
 const COLOURS = ["--c1", "--c2", "--c3", "--c4", "--c5", "--accent", "--ok", "--bad"];
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-const LEGEND_PX = 26;
 
 export const short = (value) => {
   if (value === null || value === undefined) return "–";
@@ -24,9 +23,10 @@ export function smoothed(values, weight) {
 }
 
 // `series` is a list of {name, points: Map(step -> value), dash}; draw() shows what is in them now.
-// `legend` shows the values under the cursor, `log` is the scale at first, `x` formats the axis below.
+// `legend` shows the values under the cursor, `log` is the scale at first, `x` writes the places on the axis
+// below, `incrs` are the distances between them.
 export class Plot {
-  constructor(element, series, { sync, legend = series.length > 1, log = false, label = "step", x } = {}) {
+  constructor(element, series, { sync, legend = series.length > 1, log = false, label = "step", x, incrs } = {}) {
     this.element = element;
     this.series = series;
     this.sync = sync;
@@ -34,6 +34,7 @@ export class Plot {
     this.log = log;
     this.label = label;
     this.x = x;
+    this.incrs = incrs;
     this.weight = 0;
     this.chart = null;
     new ResizeObserver(() => this.chart?.setSize(this.#size())).observe(element);
@@ -48,7 +49,7 @@ export class Plot {
     else this.#make(data);
   }
 
-  // Draw with other settings: {weight, log, label, x}.
+  // Draw with other settings: {weight, log, label, x, incrs}.
   change(settings) {
     Object.assign(this, settings);
     this.remake();
@@ -74,13 +75,15 @@ export class Plot {
 
   #size() {
     const tall = this.element.classList.contains("tall");
-    return { width: this.element.clientWidth, height: (tall ? 300 : 160) - (this.legend ? LEGEND_PX : 0) };
+    // Where the sheet fixes the height, the legend below needs a line of it.
+    const legend = this.legend && !this.element.closest(".plot-grid") ? 26 : 0;
+    return { width: this.element.clientWidth, height: (tall ? 300 : 160) - legend };
   }
 
   #make(data) {
     const axis = { stroke: css("--muted"), grid: { stroke: css("--border"), width: 1 }, ticks: { show: false } };
     const line = (one, at, faint) => ({
-      label: faint ? `${one.name}, as measured` : one.name,
+      label: one.name, class: faint ? "faint" : undefined,
       stroke: css(COLOURS[at % COLOURS.length]) + (faint ? "44" : ""),
       width: faint ? 1 : 1.5, dash: one.dash, spanGaps: true,
       value: (_, value) => short(value), points: { show: !faint && data[0].length < 40 },
@@ -92,7 +95,7 @@ export class Plot {
       cursor: { sync: this.sync ? { key: this.sync } : undefined, drag: { x: true, y: false } },
       legend: { show: this.legend },
       axes: [
-        { ...axis, size: 30, ...(this.x ? { values: (_, ticks) => ticks.map(this.x) } : { incrs: whole }) },
+        { ...axis, size: 30, incrs: this.incrs ?? whole, ...(this.x ? { values: (_, ticks) => ticks.map(this.x) } : {}) },
         { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : short(tick))) },
       ],
       series: [

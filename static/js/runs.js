@@ -124,6 +124,14 @@ function watch(page) {
   });
 }
 
+// Seconds as 0:05 (minutes) or 2:03:00 (hours).
+function clock(seconds) {
+  const whole = Math.round(seconds);
+  const two = (value) => String(value).padStart(2, "0");
+  const minutes = Math.floor(whole / 60);
+  return minutes < 60 ? `${minutes}:${two(whole % 60)}` : `${Math.floor(minutes / 60)}:${two(minutes % 60)}:${two(whole % 60)}`;
+}
+
 // Where each point of a run lies on the axis: its step, seconds since its first step, tokens so far.
 function places(points, axis) {
   let tokens = 0;
@@ -139,9 +147,9 @@ function places(points, axis) {
 }
 
 const AXES = {
-  step: { label: "step", x: undefined },
-  time: { label: "time", x: duration },
-  tokens: { label: "tokens", x: (value) => (value >= 1e6 ? `${+(value / 1e6).toPrecision(3)} M` : value >= 1e3 ? `${+(value / 1e3).toPrecision(3)} k` : String(Math.round(value))) },
+  step: { label: "step", x: undefined, incrs: undefined },
+  time: { label: "time", x: clock, incrs: [1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400, 604800] },
+  tokens: { label: "tokens", incrs: Array.from({ length: 33 }, (_, n) => [1, 2, 5][n % 3] * 10 ** Math.floor(n / 3)), x: (value) => (value >= 1e6 ? `${+(value / 1e6).toPrecision(3)} M` : value >= 1e3 ? `${+(value / 1e3).toPrecision(3)} k` : String(Math.round(value))) },
 };
 
 function compare(page) {

@@ -66,7 +66,10 @@ def pages(dataset, run, checkpoint, deployment):
     yield from (
         reverse("training:download", args=[dataset.pk, p]) for p in ("trajectories", "rows")
     )
-    yield from (reverse(f"training:{name}", args=[run.pk]) for name in ("run", "panel", "metrics", "run-rows", "events"))
+    yield from (
+        reverse(f"training:{name}", args=[run.pk])
+        for name in ("run", "panel", "metrics", "run-rows", "events")
+    )
     yield from (reverse(f"training:{n}", args=[checkpoint.pk]) for n in ("checkpoint", "promote"))
     yield reverse("training:roll-back", args=[deployment.pk])
 
@@ -170,6 +173,14 @@ def test_a_refused_promotion_says_why(staff, checkpoint, deployment):
     assert "dialect" in answer.context["form"].errors["deployment"][0]
 
 
+def test_a_critic_is_promoted_nowhere(staff, checkpoint, deployment):
+    Checkpoint.objects.filter(pk=checkpoint.pk).update(role=Checkpoint.Role.CRITIC)
+    address = reverse("training:promote", args=[checkpoint.pk])
+    answer = staff.post(address, {"deployment": deployment.pk})
+    assert "it can't act" in answer.context["form"].errors["deployment"][0]
+    assert address not in staff.get("/admin/training/checkpoint/").content.decode()
+
+
 def test_a_checkpoint_shows_its_sessions_and_pseudonyms_not_names(staff, checkpoint, annotator):
     annotator.username = "carol"
     annotator.save()
@@ -186,7 +197,16 @@ def test_the_admin_leads_to_the_training_pages(staff, run, checkpoint):
     index = staff.get("/admin/").content.decode()
     for name in ("new-dataset", "new-run", "checkpoints", "promotions"):
         assert f'href="{reverse(f"training:{name}")}"' in index
-    for model in ("dataset", "run", "checkpoint", "promotion", "datasetentry", "metric"):
+    for model in (
+        "dataset",
+        "run",
+        "checkpoint",
+        "promotion",
+        "datasetentry",
+        "metric",
+        "mixeddataset",
+        "mergesource",
+    ):
         assert staff.get(f"/admin/training/{model}/").status_code == 200
         assert staff.get(f"/admin/training/{model}/add/").status_code == 403
     launch = {"action": "launch_run", "_selected_action": [run.dataset_id]}

@@ -15,7 +15,7 @@ from training import runs as verbs
 from training.errors import BadConfig, NameTaken
 from training.forms_runs import LaunchForm, rollouts
 from training.guide import GUIDES
-from training.models import Checkpoint, Dataset, Episode, Run
+from training.models import Checkpoint, Dataset, Episode, Rollout, Run
 from training.presets import presets_of
 from training.views import samples
 
@@ -38,7 +38,7 @@ def new(request: HttpRequest) -> HttpResponse:
         return _choose(request)
     initial = _initial(kind, asked) | (verbs.launch_values(clone) if clone else {})
     if request.method == "GET" and request.GET.get("part") == "inputs":
-        form = LaunchForm(kind, initial=initial | request.GET.dict())
+        form = LaunchForm(kind, initial=initial | request.GET.dict() | _fitting(kind, initial))
         return render(request, "training/_run_inputs.html", _context(kind, form))
     form = LaunchForm(kind, request.POST or None, initial=initial)
     if request.method == "POST" and "sample" in request.POST:
@@ -96,7 +96,7 @@ def _context(kind: str, form: LaunchForm, **more: Any) -> dict[str, Any]:
         "first": first[1],
         "rest": rest,
         "rest_open": bool(named & form.errors.keys()) if form.is_bound else False,
-        "missing": missing(kind, form.base()),
+        "missing": missing(kind, form.chosen_base()),
         "samples": kind in samples.KINDS,
         **more,
     }
@@ -137,13 +137,29 @@ def _initial(kind: str, asked: Any) -> dict[str, Any]:
     if base and kind == Kind.VALUE:
         initial["rollout"] = _pk(_rollouts_of(base).first())
     if kind == Kind.PPO:
-        mine = [one for one in _critics() if base and inputs.critic_of(one, base)]
-        best = max(mine, key=lambda one: inputs.explained(one) or -1, default=None)
+        best = _best_critic(base) if base else None
         initial |= {"critic": _pk(best), "tasks": "miniwob/click-*"}
     for name in CARRIED:
         if asked.get(name, "").isdigit():
             initial[name] = int(asked[name])
     return initial
+
+
+def _fitting(kind: str, initial: dict[str, Any]) -> dict[str, Any]:
+    """Return what belongs to the base alone: with another base, another critic and rollout."""
+    base = Checkpoint.objects.filter(pk=initial.get("base")).first()
+    critic = Checkpoint.objects.filter(pk=initial.get("critic")).first()
+    if kind == Kind.PPO and base and not (critic and inputs.critic_of(critic, base)):
+        return {"critic": _pk(_best_critic(base))}
+    rollout = initial.get("rollout")
+    if kind == Kind.VALUE and base and not _rollouts_of(base).filter(pk=rollout).exists():
+        return {"rollout": _pk(_rollouts_of(base).first())}
+    return {}
+
+
+def _best_critic(base: Checkpoint) -> Checkpoint | None:
+    mine = [one for one in _critics() if inputs.critic_of(one, base)]
+    return max(mine, key=lambda one: inputs.explained(one) or -1, default=None)
 
 
 def _pk(row: Any) -> int | None:
@@ -156,14 +172,8 @@ def _critics() -> Any:
 
 def _rollouts_of(base: Checkpoint) -> Any:
     """Return the ended rollouts that a checkpoint's deployment played, with finished episodes."""
-    rows = rollouts().exclude(state__in=[str(state) for state in _live()])
+    rows = rollouts().exclude(state__in=Rollout.LIVE)
     return rows.filter(deployment__version=base.version, finished__gt=0)
-
-
-def _live() -> Any:
-    from training.models import Rollout
-
-    return Rollout.LIVE
 
 
 def missing(kind: str, base: Checkpoint | None) -> list[dict[str, str]]:
