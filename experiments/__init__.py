@@ -1,0 +1,1 @@
+"""The experiments of docs/experiments.md: one command per table, on two CPU cores, without Django."""
