@@ -4,6 +4,7 @@
     data.jsonl     one row per line: {"id", "messages", "target", "images", "loss", "weight", "source"}
     stream.jsonl   episodes as they finish, for trainers that learn from them (training.stream_rows)
     metrics.jsonl  one line per optimiser step, appended
+    tensorboard/   the same numbers as event files
     status.json    {"state", "step", "total_steps", "pid", "error", "checkpoint", "time"}
     checkpoints/   step-N/ folders; a folder under its final name is whole
     log.txt        what the trainer printed
@@ -22,6 +23,8 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import yaml
+
+from training.tensorboard import Board
 
 State = Literal["queued", "running", "succeeded", "cancelled", "failed"]
 STATES: tuple[State, ...] = get_args(State)
@@ -49,6 +52,7 @@ class RunDir:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self._board = Board(self.path)
 
     @property
     def data(self) -> Path:
@@ -136,11 +140,12 @@ class RunDir:
         return self.path / "metrics.jsonl"
 
     def append_metrics(self, line: Mapping[str, float | int]) -> None:
-        """Add one line; it is on disk when this returns."""
+        """Add one line, for TensorBoard too; it is on disk when this returns."""
         with self._metrics.open("a", encoding="utf-8") as file:
             file.write(json.dumps(dict(line)) + "\n")
             file.flush()
             os.fsync(file.fileno())
+        self._board.add(int(line["step"]), line)
 
     def cut_metrics(self, step: int) -> None:
         """Drop lines beyond `step`: a trainer resumed there will say them again."""

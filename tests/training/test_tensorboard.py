@@ -8,6 +8,7 @@ import pytest
 from django.urls import reverse
 
 from training.models import Metric, Run
+from training.rundir import RunDir
 from training.series import HEADLINE, PLOTS, SERIES, common, described, keys_of
 from training.tensorboard import Board, crc32c, event_file
 
@@ -48,6 +49,12 @@ def test_a_resumed_trainer_takes_back_what_it_says_again(tmp_path):
     assert len(list((tmp_path / "tensorboard").iterdir())) == 2
     loss = read(tmp_path / "tensorboard")["loss"]
     assert [(step, value) for step, _, value in loss] == [(1, 1), (2, 2), (3, 30), (4, 40)]
+
+
+def test_a_trainer_that_writes_its_metrics_writes_events_too(tmp_path):
+    run = RunDir.create(tmp_path / "r", config={"steps": 1})
+    run.append_metrics({"step": 1, "loss": 0.5, "time": 7.0})
+    assert read(run.path / "tensorboard") == {"loss": [(1, 7.0, 0.5)]}
 
 
 def test_a_board_that_never_spoke_leaves_nothing(tmp_path):
