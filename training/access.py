@@ -19,6 +19,7 @@ from training.models import (
     Dataset,
     Episode,
     Evaluation,
+    Iteration,
     RewardModel,
     Rollout,
     Run,
@@ -89,6 +90,15 @@ def evaluation_for(request: HttpRequest, pk: int) -> Evaluation:
     """Return an evaluation; raises PermissionDenied or Http404."""
     _require(request)
     rows = Evaluation.objects.select_related("rollout__deployment", "rollout__created_by")
+    return get_object_or_404(rows, pk=pk)
+
+
+def iteration_for(request: HttpRequest, pk: int) -> Iteration:
+    """Return an iteration of the flywheel; raises PermissionDenied or Http404."""
+    _require(request)
+    rows = Iteration.objects.select_related(
+        "deployment", "policy", "base", "candidate", "server", "previous", "created_by"
+    )
     return get_object_or_404(rows, pk=pk)
 
 

@@ -22,9 +22,7 @@ from tests.training.iteration_parts import (  # noqa: F401
 )
 from training import promotions, runs
 from training.errors import BadConfig, WrongState
-from training.evaluations import evaluations
-from training.iterations import config, driver, iterations, phases, serving
-from training.iterations.decision import decide, fewest, one_sided
+from training.iterations import driver, iterations, learning, serving
 from training.models import Checkpoint, Dataset, Evaluation, Iteration, Promotion, Rollout, Run
 from training.rollouts import rollouts
 
@@ -289,7 +287,7 @@ def test_a_freeze_that_was_killed_before_it_was_linked_is_found_again(begin):
     play(row.rollout)
     play(turn(row).baseline.rollout, solved=4)
     at_freeze = turn(row, until="freeze")
-    frozen = phases._freeze(at_freeze)  # and then the driver was killed
+    frozen = learning.freeze(at_freeze)  # and then the driver was killed
     row = turn(row)
     assert row.sft_dataset == frozen["sft_dataset"] and Dataset.objects.count() == 2
 
@@ -399,66 +397,3 @@ def test_what_can_t_be_begun_names_the_field(begin, partner):
     partner.save()
     with pytest.raises(BadConfig, match="deployment: partner serves unknown"):
         begin()
-
-
-# -- configuration and decision ------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "says"),
-    [
-        ("tasks", "toys/zz*", "has no task"),
-        ("seeds", "many", "not a whole number"),
-        ("level", 0.9, "not between"),
-        ("start", "scratch", "not one of base, policy"),
-        ("evaluation_seeds", "9", None),
-        ("evaluation_seeds", "9:3", "no seed"),
-        ("mix", "general x", "'x' is not a number"),
-        ("mix", "general 0", "above 0"),
-        ("changes", "sft.learning_rate: 5", "sft.learning_rate: 5 is not between"),
-        ("changes", "sft.speed: 5", "sft has no value 'speed'"),
-        ("changes", "dpo.beta: 5", "does not begin with one of ct, sft, value, ppo"),
-        ("changes", "just words", "one value a line"),
-        ("sft_every", 0, None),
-        ("colour", "red", "no such field"),
-    ],
-)
-def test_a_wrong_value_is_named(field, value, says):
-    values = CONFIG | {field: value}
-    if says is None:
-        config.read(values)
-        return
-    with pytest.raises(BadConfig) as refused:
-        config.read(values)
-    assert list(refused.value.errors) == [field] and says in refused.value.errors[field]
-
-
-def test_something_must_be_trained():
-    with pytest.raises(BadConfig, match="nothing would ever be trained"):
-        config.read(CONFIG | {"ct_every": 0, "sft_every": 0, "rl_every": 0})
-
-
-def test_changed_values_reach_the_run(begin):
-    row = begin(changes="sft:\n  learning_rate: 0.001\nct.epochs: 2\nppo.any_critic: yes")
-    found = phases.config_of(row)
-    assert found.run_config("sft")["learning_rate"] == 0.001
-    assert found.run_config("sft")["steps"] == 8, "the preset's"
-    assert found.run_config("ct")["epochs"] == 2
-    assert found.run_config("ppo")["any_critic"] == "yes"
-
-
-def test_the_defaults_are_a_whole_configuration(monkeypatch):
-    assert config.read({}).wanted[0][0] == "miniwob"
-
-
-def test_the_one_sided_test_is_the_binomial_tail():
-    assert one_sided(0, 4) == 1 / 16 and one_sided(1, 4) == 6 / 32
-    assert one_sided(4, 0) == 1.0
-    assert fewest(0.05) == 5 and one_sided(0, fewest(0.05)) < 0.05 <= one_sided(0, 4)
-
-
-def test_too_few_changes_are_told_as_such(begin, box, partner):
-    row = whole(begin(), before=5, after=5)
-    assert row.decision["p"] == 1.0
-    found = evaluations.beside(row.baseline, row.evaluation)
-    assert not decide(found, level=0.05)["better"] and not decide(None, level=0.05)["better"]

@@ -123,6 +123,9 @@ class IterationConfig:
 
 
 FIELDS = dataclasses.fields(IterationConfig)
+MOST = 1000
+"""Iterations in a row."""
+
 GROUPS = (COLLECT, DATA, SCHEDULE, TRAINING, DECISION)
 
 

@@ -15,16 +15,15 @@ from django.utils import timezone
 
 from training import runs
 from training.iterations import iterations, serving
+from training.iterations.learning import newest
+from training.iterations.phase import Look, Phase
 from training.iterations.phases import (
     ORDER,
     PHASES,
     TRAINS,
-    Look,
-    Phase,
     model_of,
-    newest,
-    unpause,
 )
+from training.iterations.playing import unpause
 from training.models import Iteration, Rollout, Run
 
 log = logging.getLogger(__name__)
@@ -35,10 +34,15 @@ def advance_all() -> None:
     """Look at every live iteration, and stop the servers of those that need none any more."""
     live = Iteration.objects.filter(state=State.RUNNING).order_by("pk")
     for pk in list(live.values_list("pk", flat=True)):
-        for _ in ORDER:  # phases that are left out end at once
-            if not advance(pk):
-                break
+        go(pk)
     serving.stop_unwanted()
+
+
+def go(iteration_id: int) -> None:
+    """Take an iteration as far as it goes now: phases that are left out end at once."""
+    for _ in range(2 * len(ORDER)):
+        if not advance(iteration_id):
+            break
 
 
 def advance(iteration_id: int) -> bool:

@@ -14,11 +14,12 @@ from training.errors import BadConfig, Mismatch, NameTaken, Refused, WrongState
 from training.evaluations import evaluations
 from training.inputs import root
 from training.iterations import config as configs
-from training.iterations.phases import PHASES, seeds_of
+from training.iterations.config import MOST
+from training.iterations.phases import PHASES
+from training.iterations.playing import seeds_of
 from training.models import Checkpoint, Dataset, Evaluation, Iteration, Rollout, Run
 from training.rollouts import rollouts
 
-MOST = 1000  # iterations in a row
 State = Iteration.State
 Child = Rollout | Evaluation | Run
 
