@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from django.conf import settings
+from django.utils import timezone
 
 from blobs import open_store
 from training import workdir
@@ -41,7 +42,7 @@ def upload(run: Run, folder: Path) -> Checkpoint:
     version = workdir.version_of(run, folder)
     known = Checkpoint.objects.filter(version=version).first()
     if known is not None:
-        return known
+        return marked(known, run)
     files = files_of(folder)
     store = open_store(settings.STORAGE_URL)
     uri = store.put_folder(f"checkpoints/{version}", folder)
@@ -64,6 +65,18 @@ def upload(run: Run, folder: Path) -> Checkpoint:
             "metrics": metrics_at(run, step),
         },
     )
+    return marked(checkpoint, run)
+
+
+def marked(checkpoint: Checkpoint, run: Run) -> Checkpoint:
+    """Mark a checkpoint where data was deleted since, that its run or one of its sources learnt from."""
+    now = Run.objects.select_related("base", "critic", "dataset").get(pk=run.pk)
+    sources = [now.base, now.critic, *(one.checkpoint for one in now.sources.all())]
+    datasets = [now.dataset, *(one.dataset for one in now.mixed.all())]
+    if any(one is not None and one.erased_at is not None for one in [*sources, *datasets]):
+        rows = Checkpoint.objects.filter(pk=checkpoint.pk, erased_at=None)
+        rows.update(erased_at=timezone.now())
+        checkpoint.refresh_from_db()
     return checkpoint
 
 

@@ -167,7 +167,8 @@ def _keep(
 ) -> Dataset:
     body = "".join(lines).encode()
     sha256 = hashlib.sha256(body).hexdigest()
-    uri = open_store(settings.STORAGE_URL).put_object(f"datasets/{sha256}.jsonl", body)
+    store = open_store(settings.STORAGE_URL)
+    uri = store.put_object(f"datasets/{sha256}.jsonl", body)
     dataset = Dataset(name=name, pool=pool, sha256=sha256, uri=uri, created_by=by, **values)
     try:
         with transaction.atomic():
@@ -176,7 +177,8 @@ def _keep(
                 entry.dataset = dataset
             DatasetEntry.objects.bulk_create(entries, batch_size=1000)
     except IntegrityError as error:
-        if "name" not in str(error):
-            raise
-        raise NameTaken(f"there is a dataset called {name!r}: choose another name") from error
+        _require_free(name)
+        if not Dataset.objects.filter(sha256=sha256, erased_at=None).exists():
+            store.delete(key_of(dataset))
+        raise WrongState("a session was deleted while it was frozen: freeze again") from error
     return dataset
