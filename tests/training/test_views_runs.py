@@ -196,6 +196,13 @@ def test_rl_is_launched_with_tasks_and_the_best_critic_of_its_policy(staff, base
     assert "miniwob/click-test" in clone["tasks"]
 
 
+def test_from_a_critic_training_goes_on_with_its_policy(staff, base):
+    mine = critic(base)
+    policy("newer", parent=base)
+    form = staff.get(NEW, {"kind": "ppo", "base": mine.pk}).context["form"]
+    assert (form.initial["base"], form.initial["critic"]) == (base.pk, mine.pk)
+
+
 def test_rl_names_each_wrong_field(staff, base):
     sent = values_of("ppo", "quick", base=base.pk, any_critic="no", tasks="", critic="")
     errors = field_errors(staff.post(NEW, sent))
@@ -273,10 +280,13 @@ def test_an_rl_run_shows_its_series_its_episodes_and_what_it_came_from(staff, ba
     row = Run.objects.create(
         name="rl", kind="ppo", base=base, critic=critic(base), rollout=rollout, config=presets_of("ppo")["GRPO"]
     )  # fmt: skip
+    before = staff.get(reverse("training:metrics", args=[row.pk])).json()["stamp"]
+    Run.objects.filter(pk=row.pk).update(step=1)
     said = {"reward": 0.5, "entropy": 1.2, "rounds": 3, "clip_high": 0.1, "mismatch_kl": 0.01}
     Metric.objects.create(run=row, step=1, values=said | {"version": "rl-step-1"})
-    (point,) = staff.get(reverse("training:metrics", args=[row.pk])).json()["points"]
-    assert point == said | {"step": 1}
+    news = staff.get(reverse("training:metrics", args=[row.pk])).json()
+    assert news["points"] == [said | {"step": 1}]
+    assert news["stamp"] != before
     page = staff.get(reverse("training:run", args=[row.pk])).content.decode()
     for episode in Episode.objects.all():
         assert reverse("training:episode", args=[episode.pk]) in page

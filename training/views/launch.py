@@ -121,7 +121,9 @@ def _base(asked: Any) -> Checkpoint | None:
     """Return the policy of the link, what the annotators work beside, or the newest one."""
     known = Checkpoint.objects.filter(role=Checkpoint.Role.POLICY, erased_at=None).order_by("-pk")
     if asked.get("base", "").isdigit():
-        return Checkpoint.objects.filter(pk=asked["base"]).first()
+        row = Checkpoint.objects.filter(pk=asked["base"]).first()
+        # From a critic, training goes on with the policy that it belongs to.
+        return row.parent if row and row.role == Checkpoint.Role.CRITIC else row
     partner = Deployment.objects.filter(is_partner=True).values_list("version", flat=True)
     return known.filter(version__in=partner).first() or known.first()
 
@@ -140,7 +142,7 @@ def _initial(kind: str, asked: Any) -> dict[str, Any]:
         best = _best_critic(base) if base else None
         initial |= {"critic": _pk(best), "tasks": "miniwob/click-*"}
     for name in CARRIED:
-        if asked.get(name, "").isdigit():
+        if name != "base" and asked.get(name, "").isdigit():
             initial[name] = int(asked[name])
     return initial
 

@@ -86,7 +86,10 @@ def _episodes(run: Run) -> Any:
 
 def _stamp(run: Run) -> str:
     """Return what changes whenever the panel would look different."""
-    return f"{run.state}-{run.checkpoints.count()}-{run.attempts}"
+    # Episodes are shown anew with each update, and as they come before the first.
+    shown = len(_episodes(run)) if run.kind == Run.Kind.PPO else 0
+    step = run.step if run.kind == Run.Kind.PPO else 0
+    return f"{run.state}-{run.checkpoints.count()}-{run.attempts}-{step}-{shown}"
 
 
 @access.staff_only
