@@ -252,7 +252,7 @@ class Watch:
         cancelling = Run.objects.filter(pk=self.run_id, state=Run.State.CANCELLING).exists()
         if self.given_up and state != Run.State.SUCCEEDED and not cancelling:
             self.fail(self.given_up)
-        elif state == Run.State.CANCELLED and not cancelling and shutting_down.is_set():
+        elif state in (Run.State.CANCELLED, None) and self.goes_down() and not cancelling:
             # Nobody cancelled it: the worker goes down, the next one goes on.
             self.close(Run.State.QUEUED)
             self.write(
@@ -268,6 +268,13 @@ class Watch:
         else:
             how = status.get("error") or self.how_it_died()
             self.fail(f"{how}\n{process.log_tail(directory, size=3000)}".strip())
+
+    def goes_down(self) -> bool:
+        """Whether the trainer was asked to end because this worker does.
+
+        One that had not begun to listen then ends without a word.
+        """
+        return shutting_down.is_set() and self.term_at is not None
 
     def how_it_died(self) -> str:
         code = self.trainer.returncode if self.trainer else None

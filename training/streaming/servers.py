@@ -69,6 +69,8 @@ def load(address: str, checkpoint_uri: str, version: str, *, token: str) -> None
                 raise late(f"it loads {version}") from None
     except (httpx.HTTPError, ValueError) as error:
         raise NotUp(f"{address} does not answer: {error!r}") from error
+    if response.status_code == 503:
+        raise NotUp(f"{address} is not ready: {response.text[:500]}")
     if response.status_code >= 400:
         raise CantServe(f"{address} can't serve {version}: {response.text[:500]}")
 
