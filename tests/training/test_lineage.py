@@ -71,6 +71,15 @@ def test_every_edge_leads_to_the_right_and_no_box_covers_another():
     assert all(places[one.source][0] + WIDTH < places[one.target][0] for one in edges)
     columns = {x: sorted(y for at, y in places.values() if at == x) for x, _ in places.values()}
     assert all(b - a > HEIGHT for ys in columns.values() for a, b in pairwise(ys))
+    lanes = [
+        (int(x), int(y))
+        for curve in picture.curves
+        for x, y in re.findall(r"(\d+) (\d+)H", curve.path)
+    ]
+    assert len(lanes) == 7
+    assert not any(
+        x == at and y <= lane <= y + HEIGHT for x, y in places.values() for at, lane in lanes
+    )
     assert max(x for x, _ in places.values()) + WIDTH < picture.width
     assert max(y for _, y in places.values()) + HEIGHT < picture.height
     assert [box.node.key for box in picture.boxes if box.here] == [key(5)]

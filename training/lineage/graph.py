@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
+SAID = 12
+"""How many pseudonyms a page names; the JSON has all."""
+
 
 class Key(NamedTuple):
     """What a node stands for: `kind` is checkpoint, run, dataset, session, rollout, deployment or
@@ -59,6 +62,12 @@ class Graph:
     def sessions(self) -> int:
         """How many sessions are counted, once per dataset that holds them."""
         return sum(n for node in self.nodes if node.kind == "sessions" for *_, n in node.counts)
+
+    @property
+    def who(self) -> str:
+        """The people in words; of many only the first ones."""
+        rest = len(self.people) - SAID
+        return ", ".join(self.people[:SAID]) + (f" and {rest} more" if rest > 0 else "")
 
     def to_json(self) -> dict[str, Any]:
         """Return what the download holds."""

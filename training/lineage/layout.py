@@ -1,7 +1,8 @@
 """Where the nodes of a lineage stand: in layers from left to right, with few crossings. Pure.
 
-After Sugiyama, Tagawa and Toda (1981): layers by the longest path, then each layer in the order of
-the mean place of its neighbours.
+After Sugiyama, Tagawa and Toda (1981): layers by the longest path; an edge over several layers gets a
+place in each of those between, so that it covers no node; each layer in the order of the mean place
+of its neighbours.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from training.lineage.graph import Edge, Graph, Key, Node
 
-WIDTH, HEIGHT = 196, 46  # of a node, in pixels
-ACROSS, DOWN = 64, 14  # between nodes
+WIDTH, HEIGHT = 190, 46  # of a node, in pixels
+LANE = 8  # the height of an edge that passes through a layer
+ACROSS, DOWN = 48, 12  # between nodes
 MARGIN = 12
 LETTERS = 26  # of a label that fit
 SWEEPS = 4
@@ -60,26 +63,28 @@ class Picture:
 def draw(graph: Graph) -> Picture:
     """Return the picture of a graph; the same graph gives the same picture."""
     nodes = {node.key: node for node in graph.nodes}
-    layers = layered(sorted(nodes), graph.edges)
-    tallest = max(len(layer) for layer in layers)
+    layers, ways = routed(layered(sorted(nodes), graph.edges), graph.edges)
+    tall = {key: HEIGHT if key in nodes else LANE for layer in layers for key in layer}
+    heights = [sum(tall[key] + DOWN for key in layer) - DOWN for layer in layers]
     places: dict[Key, tuple[int, int]] = {}
     for column, layer in enumerate(layers):
-        top = MARGIN + (tallest - len(layer)) * (HEIGHT + DOWN) // 2
-        for row, key in enumerate(layer):
-            places[key] = (MARGIN + column * (WIDTH + ACROSS), top + row * (HEIGHT + DOWN))
+        y = MARGIN + (max(heights) - heights[column]) // 2
+        for key in layer:
+            places[key] = (MARGIN + column * (WIDTH + ACROSS), y)
+            y += tall[key] + DOWN
+    middles = {key: (x, y + tall[key] // 2) for key, (x, y) in places.items()}
     curves = [
         Curve(
-            _path(places[edge.source], places[edge.target]),
+            _path([middles[key] for key in ways[edge]]),
             f"{nodes[edge.source].label} to {nodes[edge.target].label}"
             + (f": {edge.label}" if edge.label else ""),
         )
         for edge in graph.edges
     ]
-    boxes = [Box(nodes[key], *place, key == graph.focus) for key, place in places.items()]
     return Picture(
         2 * MARGIN + len(layers) * (WIDTH + ACROSS) - ACROSS,
-        2 * MARGIN + tallest * (HEIGHT + DOWN) - DOWN,
-        tuple(boxes),
+        2 * MARGIN + max(heights),
+        tuple(Box(nodes[key], *places[key], key == graph.focus) for key in places if key in nodes),
         tuple(curves),
     )
 
@@ -99,15 +104,35 @@ def layered(keys: Sequence[Key], edges: Sequence[Edge]) -> list[list[Key]]:
     layers: list[list[Key]] = [[] for _ in range(max(depth.values(), default=0) + 1)]
     for key in keys:
         layers[depth[key]].append(key)
-    layers = [layer for layer in layers if layer]
+    return [layer for layer in layers if layer]
+
+
+def routed(
+    layers: list[list[Key]], edges: Sequence[Edge]
+) -> tuple[list[list[Key]], dict[Edge, list[Key]]]:
+    """Return the layers in order, with a lane for each edge that passes, and every edge's way."""
+    layers = [list(layer) for layer in layers]
+    depth = {key: at for at, layer in enumerate(layers) for key in layer}
+    ways: dict[Edge, list[Key]] = {}
+    up: dict[Key, list[Key]] = defaultdict(list)
+    down: dict[Key, list[Key]] = defaultdict(list)
+    for number, edge in enumerate(edges):
+        between = range(depth[edge.source] + 1, depth[edge.target])
+        lanes = [Key(f"lane-{number}", at) for at in between]
+        for lane in lanes:
+            layers[lane.pk].append(lane)
+        ways[edge] = [edge.source, *lanes, edge.target]
+        for here, there in pairwise(ways[edge]):
+            up[there].append(here)
+            down[here].append(there)
     for sweep in range(SWEEPS):
         near = down if sweep % 2 else up
         place = {key: row for layer in layers for row, key in enumerate(layer)}
         for layer in reversed(layers) if sweep % 2 else layers:
-            means = {key: _mean(near[key], place) for key in layer}
+            means = {key: _mean(near[key], place, place[key]) for key in layer}
             layer.sort(key=lambda key: (means[key], key))
             place |= {key: row for row, key in enumerate(layer)}
-    return layers
+    return layers, ways
 
 
 def short(text: str, letters: int = LETTERS) -> str:
@@ -140,12 +165,17 @@ def _depths(keys: Sequence[Key], up: Mapping[Key, list[Key]]) -> dict[Key, int]:
     return depth
 
 
-def _mean(keys: Sequence[Key], place: Mapping[Key, int]) -> float:
-    return sum(place[key] for key in keys) / len(keys) if keys else float("inf")
+def _mean(keys: Sequence[Key], place: Mapping[Key, int], own: int) -> float:
+    return sum(place[key] for key in keys) / len(keys) if keys else own
 
 
-def _path(start: tuple[int, int], end: tuple[int, int]) -> str:
-    x, y = start[0] + WIDTH, start[1] + HEIGHT // 2
-    to_x, to_y = end[0], end[1] + HEIGHT // 2
-    bend = max((to_x - x) // 2, ACROSS // 2)
-    return f"M{x} {y}C{x + bend} {y} {to_x - bend} {to_y} {to_x} {to_y}"
+def _path(points: Sequence[tuple[int, int]]) -> str:
+    """Return a path through the middles of left sides: curves in the gaps, straight along lanes."""
+    x, y = points[0]
+    path = f"M{x + WIDTH} {y}"
+    for here, there in pairwise(points):
+        start, bend = here[0] + WIDTH, max((there[0] - here[0] - WIDTH) // 2, ACROSS // 2)
+        path += f"C{start + bend} {here[1]} {there[0] - bend} {there[1]} {there[0]} {there[1]}"
+        if there != points[-1]:
+            path += f"H{there[0] + WIDTH}"
+    return path

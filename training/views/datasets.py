@@ -112,6 +112,10 @@ def dataset(request: HttpRequest, pk: int) -> HttpResponse:
     context = {
         "section": "datasets",
         "dataset": row,
+        "filters": [
+            f"{name} = {', '.join(value) if isinstance(value, list) else value}"
+            for name, value in row.filters.items()
+        ],
         "general": row.pool == Dataset.Pool.GENERAL,
         "trainable": row.pool in kinds() and row.erased_at is None,
         "page": Paginator(entries, 50).get_page(request.GET.get("page")),
