@@ -80,10 +80,10 @@ class IterationConfig:
         "base: the shared start, on the grown datasets, as UI-TARS-2 does. policy: from M(t).",
         choices=("base", "policy"),
     )  # fmt: skip
-    ct_preset: str = _value("standard", TRAINING, "Preset of CT", "See the launch form.", choices=tuple(presets_of("ct")))  # fmt: skip
-    sft_preset: str = _value("standard", TRAINING, "Preset of SFT", "See the launch form.", choices=tuple(presets_of("sft")))  # fmt: skip
-    value_preset: str = _value("standard", TRAINING, "Preset of the critic", "See the launch form.", choices=tuple(presets_of("value")))  # fmt: skip
-    ppo_preset: str = _value("quick", TRAINING, "Preset of RL", "quick takes minutes on a CPU.", choices=tuple(presets_of("ppo")))  # fmt: skip
+    ct_preset: str = _value("standard", TRAINING, "Preset of CT", "standard: all of it once, gently; quick: a few steps.", choices=tuple(presets_of("ct")))  # fmt: skip
+    sft_preset: str = _value("standard", TRAINING, "Preset of SFT", "standard: three epochs; quick: a few steps.", choices=tuple(presets_of("sft")))  # fmt: skip
+    value_preset: str = _value("standard", TRAINING, "Preset of the critic", "standard: at most 50 steps, as VAPO; quick: a few.", choices=tuple(presets_of("value")))  # fmt: skip
+    ppo_preset: str = _value("quick", TRAINING, "Preset of RL", "UI-TARS-2: the paper's recipe; GRPO: no critic; quick: minutes on a CPU.", choices=tuple(presets_of("ppo")))  # fmt: skip
     changes: str = _value(
         "", TRAINING, "Changed values",
         "One a line, of any run: 'sft.learning_rate: 0.0001' or 'ppo.updates: 20'.",

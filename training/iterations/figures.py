@@ -23,12 +23,12 @@ WORDS: dict[str, tuple[str, str]] = {
     "play": ("Play for the critic", "The policy that RL starts from plays; its critic learns from it."),
     "value": ("Critic", "Value pretraining, where no critic of this very policy is good enough."),
     "rl": ("RL", "PPO on the same tasks, with seeds of its own."),
-    "evaluate": ("Measure the candidate", "The same suite and seeds as M(t)."),
+    "evaluate": ("Measure candidate", "The same suite and seeds as M(t)."),
     "decide": ("Decide", "Promote the candidate only if it is better with confidence."),
 }  # fmt: skip
 """Of each phase: what it is called, and what happens in it."""
 
-WIDTH, HEIGHT, BOX = 760, 400, (132, 44)
+WIDTH, HEIGHT, BOX = 800, 410, (144, 44)
 
 
 def loop(row: Iteration) -> dict[str, Any]:
