@@ -8,7 +8,7 @@ import math
 import os
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from accelerate import Accelerator
@@ -17,6 +17,9 @@ from agent.serving.checkpoint import Loaded, find, load
 from agent.serving.manifest import Manifest, read_json, write_manifest
 from training.trainers.masters import Masters
 from training.trainers.settings import Settings
+
+if TYPE_CHECKING:
+    from training.trainers.shards import Shards
 
 CARRIED = (
     "tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json",
@@ -27,6 +30,7 @@ CARRIED = (
 
 def accelerator() -> Accelerator:
     """Return what knows about devices and processes: a CPU is fine where there is nothing else."""
+    torch.set_float32_matmul_precision("high")  # TF32 where a GPU has it; a CPU has not
     return Accelerator(cpu=not torch.cuda.is_available())
 
 
@@ -70,20 +74,42 @@ def open_model(settings: Settings, base: str = "") -> tuple[Loaded, Manifest]:
     return loaded, manifest
 
 
+def sharded(settings: Settings, accelerator: Accelerator) -> bool:
+    """Whether the weights are spread over the processes (FSDP2)."""
+    if accelerator.num_processes == 1 or settings.sharding == "none":
+        return False
+    on_gpus = accelerator.device.type == "cuda"
+    return settings.sharding == "fsdp2" or (on_gpus and settings.lora_rank == 0)
+
+
 class Learner:
-    """Moves the weights of one model; `model` is what a forward pass is asked of."""
+    """Moves the weights of one model; `model` is what a forward pass is asked of.
+
+    Gradients of several processes are averaged, so a loss that is a sum over them is multiplied by
+    their number. Every process calls `step`, `state` and `write`; the first one's results count.
+    With `sharded` weights every process also makes equally many forward passes.
+    """
 
     def __init__(
         self, loaded: Loaded, manifest: Manifest, settings: Settings, accelerator: Accelerator
     ) -> None:
         self.loaded, self.manifest, self.accelerator = loaded, manifest, accelerator
         self._longest, self._base = settings.max_grad_norm or math.inf, settings.base
-        loaded.model.to(accelerator.device)
-        self.masters = Masters(loaded.model, getattr(torch, settings.dtype))
+        self.sharded, dtype = sharded(settings, accelerator), getattr(torch, settings.dtype)
+        self.masters: Masters | Shards
+        if self.sharded:
+            from training.trainers.shards import Shards
+
+            world = accelerator.num_processes
+            self.masters = Shards(loaded.model, dtype, accelerator.device, world)
+        else:
+            loaded.model.to(accelerator.device)
+            self.masters = Masters(loaded.model, dtype)
         self.optimiser = torch.optim.AdamW(
-            self.masters.full, lr=settings.learning_rate, weight_decay=settings.weight_decay
-        )
-        self.model = accelerator.prepare_model(loaded.model)
+            self.masters.full, lr=settings.learning_rate, weight_decay=settings.weight_decay,
+            fused=True,
+        )  # fmt: skip
+        self.model = loaded.model
 
     @property
     def size(self) -> int:
@@ -99,23 +125,28 @@ class Learner:
         self.optimiser.step()
         self.optimiser.zero_grad()
         self.masters.give_weights()
-        return float(norm)
+        whole: Any = norm
+        return float(whole.full_tensor() if self.sharded else whole)
 
     def state(self) -> dict[str, Any]:
         """Return what `restore` needs to go on with the same bits."""
-        return {"weights": self.masters.state(), "optimiser": self.optimiser.state_dict()}
+        return {
+            "weights": self.masters.state(),
+            "optimiser": self.masters.optimiser_state(self.optimiser),
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         self.masters.restore(state["weights"])
-        self.optimiser.load_state_dict(state["optimiser"])
+        self.masters.restore_optimiser(self.optimiser, state["optimiser"])
 
     def write(self, folder: Path, version: str) -> None:
         """Write a checkpoint that can be served as `version`, whole or not at all."""
-        if folder.exists():
+        weights = self.masters.to_save()
+        if folder.exists() or not self.accelerator.is_main_process:
             return
         partial = folder.with_name(f".{folder.name}.unfinished")
         shutil.rmtree(partial, ignore_errors=True)
-        self.accelerator.unwrap_model(self.model).save_pretrained(partial)
+        self.model.save_pretrained(partial, state_dict=weights)
         if self.manifest.kind == "lora":
             name_base(partial, str(self.manifest.base))
         else:

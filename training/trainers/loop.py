@@ -6,7 +6,6 @@ it does not depend on how the batch is split into forward passes and processes.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import time
@@ -20,7 +19,7 @@ from training.algos.schedule import cosine
 from training.rundir import RunDir, Status
 from training.trainers import states
 from training.trainers.batches import micro_batches, plan, steps_per_epoch
-from training.trainers.job import Stop
+from training.trainers.job import Refused, Stop
 from training.trainers.learner import Learner
 from training.trainers.rows import Row, collate
 from training.trainers.settings import Settings
@@ -54,6 +53,9 @@ def fit(run: RunDir, settings: Settings, stop: Stop, learner: Learner, work: Fit
     main, world, rank = (
         accelerator.is_main_process, accelerator.num_processes, accelerator.process_index,
     )  # fmt: skip
+    if learner.sharded and len({bool(row.record.get("images")) for row in work.rows}) > 1:
+        # Only a pass with pictures puts the vision layers together; the others would wait for ever.
+        raise Refused("some rows have pictures and some have none: sharding must be none for them")
     first = 0
     if state := states.newest(run):
         learner.restore(state["learner"])
@@ -64,7 +66,9 @@ def fit(run: RunDir, settings: Settings, stop: Stop, learner: Learner, work: Fit
         run.write_status(Status("running", first, total, os.getpid()))
 
     def keep(step: int) -> None:
-        states.save(run, step, {"learner": learner.state(), "total_steps": total})
+        state = {"learner": learner.state(), "total_steps": total}
+        if main:
+            states.save(run, step, state)
         learner.write(run.checkpoint(step), f"{settings.version or run.path.name}-step-{step}")
 
     begun, saved, step, halted = time.monotonic(), first, first, False
@@ -74,12 +78,19 @@ def fit(run: RunDir, settings: Settings, stop: Stop, learner: Learner, work: Fit
             break
         step += 1
         started = time.monotonic()
-        mine = numbers[rank::world] or numbers[:1]
+        shares = [numbers[r::world] or numbers[:1] for r in range(world)]
+        mine = shares[rank]
         share = 1.0 if numbers[rank::world] else 0.0  # a short last batch may leave ranks without
+        passes = max(
+            len(micro_batches([work.rows[n].length for n in part], settings.micro_tokens))
+            for part in shares
+        )
         # The mean is over the learnt tokens of the whole step, on every process alike.
         count = sum(work.rows[n].learnt * work.rows[n].weight for n in numbers)
         rate = cosine(step, total, warmup=settings.warmup_steps, height=settings.learning_rate)
-        loss = backward(learner, [work.rows[n] for n in mine], settings, work.loss, share / count)
+        loss = backward(
+            learner, [work.rows[n] for n in mine], settings, work.loss, share / count, passes=passes
+        )
         norm = learner.step(rate)
         # All processes stop at the same step, whichever of them was told to.
         word = torch.stack([loss, torch.tensor(float(stop.asked), device=loss.device)])
@@ -96,36 +107,47 @@ def fit(run: RunDir, settings: Settings, stop: Stop, learner: Learner, work: Fit
                 "eta_s": round((now - begun) / (step - first) * (total - step), 1),
                 "time": time.time(), **looked,
             })  # fmt: skip
-            if (settings.save_every and step % settings.save_every == 0) or step == total:
-                keep(step)
-                saved = step
+        if (settings.save_every and step % settings.save_every == 0) or step == total:
+            keep(step)
+            saved = step
+        if main:
             newest = f"checkpoints/step-{saved}" if saved else ""
             run.write_status(Status("running", step, total, os.getpid(), checkpoint=newest))
-    if main and step > saved:
+    if step > saved:
         keep(step)
         saved = step
+    accelerator.wait_for_everyone()  # none ends before what it may go on from is written
     newest = f"checkpoints/step-{saved}" if saved else ""
     return Status("succeeded" if step >= total else "cancelled", step, total, checkpoint=newest)
 
 
 def backward(
-    learner: Learner, rows: Sequence[Row], settings: Settings, loss: Loss, scale: float
+    learner: Learner,
+    rows: Sequence[Row],
+    settings: Settings,
+    loss: Loss,
+    scale: float,
+    *,
+    passes: int = 0,
 ) -> torch.Tensor:
-    """Add the gradients of `scale` times the summed loss of `rows`; returns that, detached."""
+    """Add the gradients of `scale` times the summed loss of `rows`; returns that, detached.
+
+    `passes` is how many forward passes the process with most of them makes: sharded weights are put
+    together by all processes, so the others repeat a pass without its loss.
+    """
     accelerator = learner.accelerator
     value = torch.zeros((), device=accelerator.device)
     parts = micro_batches([row.length for row in rows], settings.micro_tokens)
-    for at, part in enumerate(parts):
+    idle = max(0, passes - len(parts)) if learner.sharded else 0
+    for at, part in enumerate(parts + parts[-1:] * idle):
         batch = {
             key: tensor.to(accelerator.device)
             for key, tensor in collate(
                 [rows[n] for n in part], learner.loaded, settings.blobs
             ).items()
         }
-        last = at == len(parts) - 1
-        with contextlib.nullcontext() if last else accelerator.no_sync(learner.model):
-            piece = scale * loss(learner.model, batch)
-            # Gradients are averaged over processes; the loss is a sum.
-            accelerator.backward(piece * accelerator.num_processes)
+        piece = (scale if at < len(parts) else 0.0) * loss(learner.model, batch)
+        # Gradients are averaged over processes; the loss is a sum.
+        accelerator.backward(piece * accelerator.num_processes)
         value += piece.detach()
     return value

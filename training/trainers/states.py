@@ -44,7 +44,7 @@ def newest(run: RunDir) -> dict[str, Any] | None:
     """
     for step in reversed(run.steps()):
         if path_of(run, step).exists():
-            state: dict[str, Any] = torch.load(path_of(run, step), weights_only=True)
+            state: dict[str, Any] = torch.load(path_of(run, step), weights_only=True, mmap=True)
             torch.set_rng_state(state["torch_rng"])
             if state["cuda_rng"] and torch.cuda.is_available():
                 torch.cuda.set_rng_state_all(state["cuda_rng"])
