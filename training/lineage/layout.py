@@ -18,7 +18,7 @@ WIDTH, HEIGHT = 190, 46  # of a node, in pixels
 LANE = 8  # the height of an edge that passes through a layer
 ACROSS, DOWN = 48, 12  # between nodes
 MARGIN = 12
-LETTERS = 26  # of a label that fit
+LETTERS = 24  # of a label that fit
 SWEEPS = 4
 
 
