@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from tests.training.iteration_parts import (  # noqa: F401
@@ -22,7 +24,7 @@ from tests.training.iteration_parts import (  # noqa: F401
 )
 from training import promotions, runs
 from training.errors import BadConfig, WrongState
-from training.iterations import driver, iterations, learning, serving
+from training.iterations import driver, iterations, phases, serving
 from training.models import Checkpoint, Dataset, Evaluation, Iteration, Promotion, Rollout, Run
 from training.rollouts import rollouts
 
@@ -282,14 +284,34 @@ def test_looking_twice_changes_nothing(begin):
     assert children() == before
 
 
-def test_a_freeze_that_was_killed_before_it_was_linked_is_found_again(begin):
+def test_a_freeze_that_is_killed_leaves_nothing_and_is_done_again(begin, monkeypatch):
     row = turn(begin())
     play(row.rollout)
     play(turn(row).baseline.rollout, solved=4)
     at_freeze = turn(row, until="freeze")
-    frozen = learning.freeze(at_freeze)  # and then the driver was killed
+    frozen: list[int] = []
+
+    def dying(*args):
+        frozen.append(Dataset.objects.count())
+        raise Killed
+
+    phase = dataclasses.replace(phases.PHASES["freeze"], begin=dying)
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setitem(phases.PHASES, "freeze", phase)
+        driver.advance(at_freeze.pk)
+    assert frozen == [2] and Dataset.objects.count() == 0
     row = turn(row)
-    assert row.sft_dataset == frozen["sft_dataset"] and Dataset.objects.count() == 2
+    assert row.sft_dataset.name == "iteration-1-freeze-sft" and Dataset.objects.count() == 2
+
+
+def test_a_chain_that_can_t_go_on_says_so_and_keeps_what_is_done(begin, partner, monkeypatch):
+    def refuse(*args, **more):
+        raise WrongState("partner serves nothing known")
+
+    monkeypatch.setattr(iterations, "follow", refuse)
+    row = whole(begin(count=2))
+    assert row.state == State.DONE and row.promotion is not None
+    assert row.error == "No iteration follows: partner serves nothing known"
 
 
 def test_an_iteration_is_followed_once(begin):
@@ -371,6 +393,15 @@ def test_a_rollout_that_failed_is_played_anew(begin):
     assert row.rollout != first and row.rollout.name == "iteration-1-collect-2"
     assert row.phases["collect"]["tries"][0]["name"] == "iteration-1-collect"
     assert whole(row).state == State.DONE
+
+
+def test_one_that_was_followed_is_not_tried_again(begin):
+    row = turn(begin())
+    rollouts.fail(row.rollout, error="no")
+    row = turn(row)
+    iterations.repeat(row)
+    with pytest.raises(WrongState, match="followed by iteration-2: go on with that one"):
+        iterations.retry(row)
 
 
 def test_cancel_ends_the_child_too(begin):

@@ -10,10 +10,11 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
 from training import runs
+from training.errors import Refused
 from training.iterations import iterations, serving
 from training.iterations.learning import newest
 from training.iterations.phase import Look, Phase
@@ -28,6 +29,8 @@ from training.models import Iteration, Rollout, Run
 
 log = logging.getLogger(__name__)
 State = Iteration.State
+PREPARING = 0x17E8A7
+"""The advisory locks of iterations; the second number is the iteration's."""
 
 
 def advance_all() -> None:
@@ -68,7 +71,7 @@ def advance(iteration_id: int) -> bool:
 
 
 def _step(row: Iteration, phase: Phase) -> bool:
-    """Begin the phase, or look at it. What may take long is done before the lock is taken."""
+    """Begin the phase, or look at it; what may take long is done before the row's lock is taken."""
     begun = _begun(row, phase)
     wanted = None if begun and not phase.link else model_of(row)
     ready = wanted is None or serving.ready(row, wanted)
@@ -77,11 +80,14 @@ def _step(row: Iteration, phase: Phase) -> bool:
             locked = _locked(row.pk, phase)
             return locked is not None and _look(locked, phase, ready=ready)
     prepared: Any = None
-    if not phase.skip(row):
-        if not ready:
-            return False
-        prepared = phase.prepare(row)
+    skipped = phase.skip(row)
+    if not (skipped or ready):
+        return False
     with transaction.atomic():
+        if not skipped:
+            if not _alone(row.pk):
+                return False
+            prepared = phase.prepare(row)
         locked = _locked(row.pk, phase)
         return locked is not None and _begin(locked, phase, prepared)
 
@@ -89,6 +95,13 @@ def _step(row: Iteration, phase: Phase) -> bool:
 def _begun(row: Iteration, phase: Phase) -> bool:
     """Whether the phase has begun; one that is tried again has not."""
     return row.phases.get(phase.name, {}).get("state", "again") != "again"
+
+
+def _alone(pk: int) -> bool:
+    """Whether nobody else prepares a phase of this iteration; holds to the transaction's end."""
+    with connection.cursor() as cursor:
+        cursor.execute("select pg_try_advisory_xact_lock(%s, %s)", (PREPARING, pk % 2**31))
+        return bool(cursor.fetchone()[0])
 
 
 def _locked(pk: int, phase: Phase) -> Iteration | None:
@@ -165,7 +178,13 @@ def _go_on(row: Iteration) -> None:
         # Before a run is queued: where one worker does both, the server would outlast the run.
         transaction.on_commit(lambda: serving.ask(row), robust=True)
     if row.state == State.DONE and row.remaining:
-        iterations.follow(row, remaining=row.remaining - 1)
+        try:
+            with transaction.atomic():
+                iterations.follow(row, remaining=row.remaining - 1)
+        except Refused as error:
+            # This one is done all the same.
+            row.error, row.remaining = f"No iteration follows: {error}", 0
+            row.save(update_fields=["error", "remaining"])
 
 
 def _fail(pk: int, phase: Phase, reason: str) -> bool:
@@ -188,7 +207,6 @@ def _is_told(error: Exception) -> bool:
     """Whether the error's message was written for the person who asked."""
     from agent.policy import PolicyError
     from blobs import BlobError
-    from training.errors import Refused
 
     return isinstance(error, Refused | PolicyError | BlobError | serving.ServerFailed)
 

@@ -181,6 +181,8 @@ def retry(row: Iteration) -> Iteration:
     with transaction.atomic():
         locked = _lock(row)
         _require(locked, (State.FAILED,), "tried again")
+        if following := Iteration.objects.filter(previous=locked).first():
+            raise WrongState(f"{locked.name} is followed by {following.name}: go on with that one")
         phase = PHASES[locked.phase]
         record = locked.phases.get(phase.name, {})
         child = child_of(locked)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from training import datasets, runs
-from training.errors import EmptyDataset, NameTaken
+from training.errors import EmptyDataset
 from training.inputs import critic_of, explained, needs_critic
 from training.iterations.phase import Look, Name, child_name, config_of
 from training.iterations.schedule import due
@@ -38,25 +38,19 @@ def filters_of(row: Iteration) -> Filters:
 
 
 def freeze(row: Iteration) -> dict[str, Dataset | None]:
-    """Freeze both pools under names that follow from the iteration, or find what was frozen before.
+    """Freeze both pools; an empty one is None.
 
-    An empty pool is None: an iteration without a single success, or failure, is none that failed.
+    An iteration without a single success, or without a failure, is none that failed.
     """
     found: dict[str, Dataset | None] = {}
-    filters = filters_of(row)
     for link, pool in POOLS:
         name = child_name(row, Name.FREEZE) + f"-{pool}"
-        known = Dataset.objects.filter(name=name).first()
-        if known is None:
-            try:
-                known = datasets.freeze(name=name, pool=pool, filters=filters, by=row.created_by)
-            except EmptyDataset:
-                known = None
-            except NameTaken:  # another process was as fast
-                known = Dataset.objects.get(name=name)
-        if known is not None and Filters.from_json(known.filters) != filters:
-            raise NameTaken(f"there is another dataset called {name!r}: try again with a new name")
-        found[link] = known
+        try:
+            found[link] = datasets.freeze(
+                name=name, pool=pool, filters=filters_of(row), by=row.created_by
+            )
+        except EmptyDataset:
+            found[link] = None
     return found
 
 

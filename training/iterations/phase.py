@@ -2,8 +2,8 @@
 
 A phase writes nothing on the iteration by itself: `training.iterations.driver` calls these functions
 and keeps what they say. `begin` makes the phase's row and links it (in the driver's transaction, under
-the iteration's lock); `look` reads that row. What takes long and needs no lock is in `prepare`, which
-may be done twice.
+the iteration's lock); `look` reads that row. What takes long is in `prepare`: in the same transaction,
+but before the lock, so that people's verbs need not wait for it.
 """
 
 from __future__ import annotations

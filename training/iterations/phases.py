@@ -15,6 +15,8 @@ from training.models import Checkpoint, Iteration
 
 def _decide(row: Iteration, prepared: object) -> None:
     """Compare, and promote a candidate that is better; everything in the driver's transaction."""
+    if row.promotion is not None:
+        return  # decided before; what came after it is tried again
     if row.candidate is None or row.evaluation is None or row.baseline is None:
         words = f"Nothing was trained, so {row.policy.version} stays in force."
         row.decision = {"verdict": KEPT, "better": False, "words": words}

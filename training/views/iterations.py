@@ -130,7 +130,7 @@ def _panel(row: Iteration) -> dict[str, Any]:
         "can": {
             "pause": row.state == state.RUNNING,
             "resume": row.state == state.PAUSED,
-            "retry": row.state == state.FAILED,
+            "retry": row.state == state.FAILED and following is None,
             "cancel": row.state in (*Iteration.LIVE, state.FAILED),
             "repeat": following is None,
         },
