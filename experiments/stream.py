@@ -49,7 +49,7 @@ class Gate:
 
     def __next__(self) -> Case:
         with self.changed:
-            self.changed.wait_for(lambda: self.closed or self._room() > 0)
+            self.changed.wait_for(lambda: self.closed or self.room() > 0)
             if self.closed:
                 raise StopIteration
             case = next(self.cases)
@@ -58,7 +58,8 @@ class Gate:
             self.running += 1
             return case
 
-    def _room(self) -> int:
+    def room(self) -> int:
+        """Return how many more cases may begin now."""
         return admitted(
             running=self.running,
             concurrency=self.concurrency,
