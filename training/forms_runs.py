@@ -165,10 +165,15 @@ class LaunchForm(forms.Form):
         # Those of the other pool stay choosable by a link: the verb says what is wrong with them.
         chosen = self.data.get("dataset") or self.initial.get("dataset")
         mine = Q(pool=self.kind) | Q(pk=chosen if str(chosen or "").isdigit() else None)
+        judges = self.kind == Kind.ORM
         self.fields["dataset"] = DatasetField(
-            rows.filter(mine), empty_label="Choose a dataset",
-            help_text="Frozen: the run can be repeated exactly.",
-        )  # fmt: skip
+            rows if judges else rows.filter(mine),
+            required=not judges,
+            empty_label="None" if judges else "Choose a dataset",
+            help_text="Trajectories with a reward, instead of a rollout or beside it."
+            if judges
+            else "Frozen: the run can be repeated exactly.",
+        )
 
     def _add_mixed(self) -> None:
         rows = Dataset.objects.filter(erased_at=None).order_by("pool", "-pk")  # general first
@@ -213,12 +218,11 @@ class LaunchForm(forms.Form):
             )
             empty = "Choose a rollout"
         else:
-            help_text = (
-                "Whose episodes it learns to judge. None: all finished episodes of this site."
-            )
-            empty = "All finished episodes"
+            help_text = "Whose episodes it learns to judge; one that evaluates is no choice."
+            empty = "None"
+        rows = rollouts().exclude(purpose=Rollout.Purpose.EVALUATE)
         self.fields["rollout"] = RolloutField(
-            rollouts(), required=self.kind == Kind.VALUE, empty_label=empty, help_text=help_text
+            rows, required=self.kind == Kind.VALUE, empty_label=empty, help_text=help_text
         )
 
     def _add_critic(self) -> None:

@@ -51,7 +51,10 @@ GUIDES = {
             "A policy, and an ended rollout that exactly this policy played on our own server.",
             "A critic that belongs to this policy, with the share of variance that it explains.",
             ("steps", "batch_size", "learning_rate", "held_out", "save_every"),
-            (("When it stops", ("evaluate_every", "patience", "min_gain")),),
+            (
+                ("When it stops", ("evaluate_every", "patience", "min_gain")),
+                ("Returns", ("gamma", "format_reward", "length_penalty", "length_budget")),
+            ),
         ),
         Guide(
             "ppo", "Reinforcement learning",
@@ -73,7 +76,7 @@ GUIDES = {
             "orm", "Outcome reward model",
             "Teaches a model to say whether an episode succeeded.",
             "When tasks have no verifier: the model judges instead, after it was calibrated.",
-            "A policy to start from, and judged episodes, some that succeeded and some that failed.",
+            "A policy to start from, and a rollout or dataset of judged episodes: successes and failures.",
             "A checkpoint that judges: put it behind a deployment of its own, then calibrate it under Reward models.",
             ("epochs", "steps", "batch_size", "learning_rate", "held_out", "save_every"),
             (("Data and RL on verdicts", ("balance", "rl_steps", "rl_group")),),

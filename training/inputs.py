@@ -78,7 +78,7 @@ TAKES = {
     Kind.CT: {"base", "dataset", "mixed"},
     Kind.VALUE: {"base", "rollout"},
     Kind.PPO: {"base", "critic", "tasks", "deployment"},
-    Kind.ORM: {"base", "rollout"},
+    Kind.ORM: {"base", "rollout", "dataset"},
     Kind.MERGE: {"base", "sources"},
 }
 """The fields of Inputs that each kind looks at."""
@@ -198,21 +198,31 @@ def without_tokens(rollout: Rollout) -> str:
 
 
 def _orm(kind: str, given: Inputs, config: Mapping[str, Any]) -> Errors:
-    rollout = given.rollout
+    rollout, dataset = given.rollout, given.dataset
+    if dataset is not None and dataset.erased_at:
+        return {"dataset": _emptied(dataset)}
+    if dataset is not None and dataset.pool == Dataset.Pool.GENERAL:
+        return {"dataset": f"{dataset.name} is general data: nothing in it was judged"}
     if rollout is None:
-        rows = Episode.objects.filter(state=Episode.State.DONE).exclude(reward=None)
-        rows = rows.exclude(trajectory="").exclude(outcome=Outcome.ENV_FAILURE.value)
-        whose = "all episodes together"
-    elif not rollout.ended:
+        return (
+            {}
+            if dataset
+            else {"rollout": "choose a rollout or a dataset whose episodes were judged"}
+        )
+    if rollout.purpose == Rollout.Purpose.EVALUATE:
+        return {
+            "rollout": f"{rollout.name} evaluates: what a judge is tested on it must not know, choose "
+            "a rollout that collects"
+        }
+    if not rollout.ended:
         return {"rollout": f"{rollout.name} is still {rollout.state}: wait for its end"}
-    else:
-        rows, whose = judged(rollout), rollout.name
-    good = rows.filter(reward__gte=SOLVED).count()
-    bad = rows.filter(reward__lt=SOLVED).count()
-    if good and bad:
+    good = judged(rollout).filter(reward__gte=SOLVED).count()
+    bad = judged(rollout).filter(reward__lt=SOLVED).count()
+    if dataset or (good and bad):
         return {}
     return {
-        "rollout": f"it takes successes and failures to tell them apart: {whose} have {good} and {bad}"
+        "rollout": "it takes successes and failures to tell them apart: "
+        f"{rollout.name} has {good} and {bad}"
     }
 
 

@@ -167,10 +167,18 @@ def test_ppo_refuses_a_critic_that_does_not_fit(base):
 def test_a_judge_needs_successes_and_failures(base):
     rollout = played(base, rewards=(1.0, 0.0))
     assert launch("orm", base=base, rollout=rollout).rollout == rollout
-    assert launch("orm", base=base).rollout is None
+    assert "a rollout or a dataset" in refused("orm", base=base)["rollout"]
     good = played(base, name="good", rewards=(1.0, 1.0))
-    assert "played" not in (says := refused("orm", base=base, rollout=good)["rollout"])
-    assert "good have 2 and 0" in says
+    assert "good has 2 and 0" in refused("orm", base=base, rollout=good)["rollout"]
+    rollout.purpose = Rollout.Purpose.EVALUATE
+    assert "must not know" in refused("orm", base=base, rollout=rollout)["rollout"]
+
+
+def test_a_judge_learns_from_a_dataset_too(base, dataset):
+    assert launch("orm", base=base, dataset=dataset).rollout is None
+    assert "nothing in it was judged" in refused("orm", base=base, dataset=general())["dataset"]
+    dataset.erased_at = timezone.now()
+    assert "deleted on" in refused("orm", base=base, dataset=dataset)["dataset"]
 
 
 def test_a_merge_of_one_family_gets_its_common_root(base):

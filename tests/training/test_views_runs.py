@@ -233,12 +233,15 @@ def test_another_base_brings_other_critics_and_loses_nothing(staff, base):
     assert "games</textarea>" in answer
 
 
-def test_a_judge_is_launched_on_all_episodes_or_one_rollout(staff, base):
-    errors = field_errors(staff.post(NEW, values_of("orm", base=base.pk, rollout="")))
-    assert "all episodes together have 0 and 0" in errors["rollout"]
-    played(base)
-    staff.post(NEW, values_of("orm", base=base.pk, rollout=""))
-    assert Run.objects.get().rollout is None
+def test_a_judge_is_launched_on_a_rollout_or_a_dataset(staff, base, dataset):
+    sent = values_of("orm", base=base.pk, rollout="", dataset="")
+    assert "a rollout or a dataset" in field_errors(staff.post(NEW, sent))["rollout"]
+    staff.post(NEW, sent | {"dataset": dataset.pk})
+    assert Run.objects.get().dataset == dataset
+    rollout = played(base)
+    assert staff.get(NEW, {"kind": "orm"}).context["form"].initial["rollout"] == rollout.pk
+    staff.post(NEW, sent | {"rollout": rollout.pk})
+    assert Run.objects.last().rollout == rollout
 
 
 def test_a_merge_is_launched_from_ticked_checkpoints(staff, base):

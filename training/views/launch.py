@@ -138,6 +138,9 @@ def _initial(kind: str, asked: Any) -> dict[str, Any]:
     initial |= {"base": base.pk if base else None, "dataset": _pk(datasets.first())}
     if base and kind == Kind.VALUE:
         initial["rollout"] = _pk(_rollouts_of(base).first())
+    if kind == Kind.ORM:
+        collected = rollouts().filter(purpose=Rollout.Purpose.COLLECT, finished__gt=0)
+        initial["rollout"] = _pk(collected.exclude(state__in=Rollout.LIVE).first())
     if kind == Kind.PPO:
         best = _best_critic(base) if base else None
         initial |= {"critic": _pk(best), "tasks": "miniwob/click-*"}
