@@ -5,19 +5,26 @@ from __future__ import annotations
 import datetime as dt
 
 import pytest
+from django.core.management import CommandError, call_command
+from django.urls import reverse
 
 from agent.models import Deployment
 from annotation import pictures
 from tests.agent.judge import Judge, episode, says, text_of
 from tests.training.judged import LOST, WON
+from tests.training.rollout_toys import play_all, toys, worker  # noqa: F401 (a fixture)
 from tests.training.sessions import make_session
 from training import datasets
 from training.errors import BadConfig, EmptyDataset
 from training.judging import NoAnswer
-from training.models import Calibration, Episode, RewardModel, Rollout
+from training.models import Calibration, Dataset, Episode, RewardModel, Rollout
 from training.rewards import reward_models
+from training.rollouts import rollouts
+from training.rows import PromptFormat, rows
 from training.sampling import Success, surplus
 from training.selection import Filters, preview, routed
+from training.texts import texts
+from training.views import datasets as pages
 from trajectory import dump_lines
 
 DAY = dt.datetime(2026, 5, 4, 12, tzinfo=dt.UTC)
@@ -237,3 +244,49 @@ def test_a_reward_model_that_does_not_answer_freezes_nothing(orm, judge):
     judge.answer = lambda token, body: (500, {"error": "down"})
     with pytest.raises(NoAnswer, match="orm gave no answer"):
         freeze(judge="orm")
+
+
+@pytest.mark.django_db
+def test_a_page_does_not_wait_for_many_judgements_the_command_does(
+    orm, judge, client, admin_user, monkeypatch, capsys
+):
+    one = rollout()
+    for seed in range(2):
+        play(one, reward=None, page=WON, seed=seed)
+    monkeypatch.setattr(pages, "MAX_UNASKED", 1)
+    client.force_login(admin_user)
+    values = {"name": "high", "pool": "sft", "judge": "orm"}
+    answer = client.post(reverse("training:new-dataset"), values)
+    assert b"orm has yet to judge 2 episodes" in answer.content
+    assert judge.bodies == []
+    call_command("freeze", "high", "--pool", "sft", "--judge", "orm", "--rollouts", "collected")
+    assert "high: 2 trajectories" in capsys.readouterr().out
+    assert Dataset.objects.get().filters == {"judge": "orm", "rollouts": ["collected"]}
+    with pytest.raises(CommandError, match="there is a dataset called 'high'"):
+        call_command("freeze", "high", "--pool", "sft")
+
+
+# -- what a worker has really played -----------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("toys")
+@pytest.mark.django_db(transaction=True)
+def test_what_a_worker_played_becomes_a_dataset_and_its_rows():
+    player = Deployment.objects.create(
+        name="paper", kind="scripted", reads="elements", dialect="element"
+    )
+    rollouts.create(
+        name="r", deployment=player, tasks=[("toys", "n2"), ("toys", "n9")], seeds=[0, 1],
+        config={"max_steps": 4},
+    )  # fmt: skip
+    play_all(worker())
+    high, low = freeze("high", per_task=1), freeze("low", "ct", per_task=1)
+    assert [str(entry.episode) for entry in high.entries.all()] == ["toys/n2#0"]
+    assert [str(entry.episode) for entry in low.entries.all()] == [
+        "toys/n9#0", "toys/n2#1", "toys/n9#1",
+    ]  # fmt: skip
+    form = PromptFormat.of_deployment(player)
+    (episode,) = held(high)
+    names = [f"episode-{episode.pk}-1/{n}" for n in range(2)]
+    assert [row.id for row in rows(datasets.trajectories(high), form)] == names
+    assert {row.loss for row in texts(datasets.trajectories(low), form)} == {"all"}

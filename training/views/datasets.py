@@ -28,6 +28,8 @@ from trajectory import dump_lines
 
 SAMPLE_TRAJECTORIES = 3
 SAMPLE_ROWS = 4
+MAX_UNASKED = 30
+"""How many episodes a reward model is asked about while somebody waits for the page."""
 
 
 @access.staff_only
@@ -44,6 +46,7 @@ def new(request: HttpRequest) -> HttpResponse:
     form = FreezeForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
+            _require_few(form)
             dataset = verbs.freeze(
                 name=form.cleaned_data["name"],
                 pool=form.cleaned_data["pool"],
@@ -72,6 +75,16 @@ def preview(request: HttpRequest) -> HttpResponse:
     """Return the counts for the filters typed so far, as a fragment."""
     context = {"preview": _preview(FiltersForm(request.GET))}
     return render(request, "training/_preview.html", context)
+
+
+def _require_few(form: FreezeForm) -> None:
+    """Refuse what would keep the page waiting for a reward model for minutes."""
+    unasked = count(form.filters()).unasked if form.cleaned_data["judge"] else 0
+    if unasked > MAX_UNASKED:
+        raise Refused(
+            f"{form.cleaned_data['judge']} has yet to judge {unasked} episodes, which takes longer "
+            f"than a page may: run manage.py freeze {form.cleaned_data['name']} with these filters"
+        )
 
 
 def _preview(form: FiltersForm) -> Preview | None:
