@@ -7,6 +7,7 @@ next look goes on. Two looks at once do nothing twice: the second one finds the 
 
 from __future__ import annotations
 
+import datetime as dt
 import logging
 from typing import Any
 
@@ -80,6 +81,8 @@ def _step(row: Iteration, phase: Phase) -> bool:
             locked = _locked(row.pk, phase)
             return locked is not None and _look(locked, phase, ready=ready)
     prepared: Any = None
+    # Waiting for the server is part of the phase that needs it, as is what it prepares.
+    since = row.server_since if phase.serves and row.server_since else timezone.now()
     skipped = phase.skip(row)
     if not (skipped or ready):
         return False
@@ -89,7 +92,7 @@ def _step(row: Iteration, phase: Phase) -> bool:
                 return False
             prepared = phase.prepare(row)
         locked = _locked(row.pk, phase)
-        return locked is not None and _begin(locked, phase, prepared)
+        return locked is not None and _begin(locked, phase, prepared, since)
 
 
 def _begun(row: Iteration, phase: Phase) -> bool:
@@ -110,10 +113,11 @@ def _locked(pk: int, phase: Phase) -> Iteration | None:
     return rows.filter(pk=pk, state=State.RUNNING, phase=phase.name).first()
 
 
-def _begin(row: Iteration, phase: Phase, prepared: object) -> bool:
+def _begin(row: Iteration, phase: Phase, prepared: object, since: dt.datetime) -> bool:
     if _begun(row, phase):
         return False  # another look was faster
-    record = {**row.phases.get(phase.name, {}), "begun_at": _now()}
+    begun = since.isoformat(timespec="seconds")
+    record = {**row.phases.get(phase.name, {}), "begun_at": begun}
     if reason := phase.skip(row):
         row.phases[phase.name] = {**record, "state": "skipped", "ended_at": _now(), "note": reason}
         _go_on(row)

@@ -129,6 +129,7 @@ def numbers(row: Iteration) -> dict[str, Any]:
         "ct": row.ct_dataset.trajectories if row.ct_dataset else 0,
         "frozen": "freeze" in row.phases,
         "verdict": row.decision.get("verdict", ""),
+        "phase": WORDS[row.phase][0] if row.phase in WORDS else "",
         "done": sum(r.get("state") in ("done", "skipped") for r in row.phases.values()),
         "of": len(ORDER) - 1,
     }
@@ -153,7 +154,7 @@ LINES = (
     ("after", "candidate", "Success of what the iteration trained, on the same"),
     ("share", "V(s) = 1", "Share of the collected episodes that succeed"),
 )
-PLOT = {"width": 760, "height": 240, "left": 44, "right": 20, "top": 12, "bottom": 30}
+PLOT = {"width": 1060, "height": 240, "left": 44, "right": 20, "top": 12, "bottom": 30}
 """The sizes of the plot in its own units."""
 
 
