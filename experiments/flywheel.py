@@ -86,9 +86,9 @@ def iterate(arena: Arena, start: Start, here: Path, seed: int, budget: Budget) -
         if number % CT_EVERY == 0:
             base = _ct(folder.with_name(f"{folder.name}-ct"), base, pools.ct, seed)
             pools.ct.clear()
-        policy = runs.sft(
-            folder.with_name(f"{folder.name}-sft"), base, pools.sft, epochs=budget.epochs, seed=seed
-        )
+        learnt = folder.with_name(f"{folder.name}-sft")
+        run = runs.sft(learnt, base, pools.sft, epochs=budget.epochs, seed=seed)
+        policy = runs.newest(run)
         found.append({
             "share": share, "sft": len(pools.sft), "ct": len(pools.ct),
             "result": measure(arena, policy, start.suite.chosen, seeds=budget.measured).as_dict(),

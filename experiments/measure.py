@@ -55,10 +55,11 @@ def measure(
     repeats: int = 1,
     variant: Variant = "gui",
     max_steps: int = 0,
+    first: int = EVALUATION,
 ) -> Result:
     """Play every task on `seeds` seeds, sampling at temperature 1; `max_steps` 0: as in training."""
     arena.load(checkpoint)
-    wanted = cases(tasks, range(EVALUATION, EVALUATION + seeds), repeats=repeats, variant=variant)
+    wanted = cases(tasks, range(first, first + seeds), repeats=repeats, variant=variant)
     found: dict[Case, tuple[float, int]] = {}
     for episode in arena.sample(wanted, seed=SEED, max_steps=max_steps):
         found[episode.case] = (episode.reward, len(episode.trajectory.steps))

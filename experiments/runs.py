@@ -84,14 +84,17 @@ def sft(
     seed: int,
     rate: float = 1e-3,
     batch_size: int = 32,
-) -> Path:
-    """Train all weights on what solved episodes did; returns the checkpoint."""
+    save_every: int = 100_000,
+) -> RunDir:
+    """Train all weights on what solved episodes did; returns the finished run."""
     config = {
         "epochs": epochs, "batch_size": batch_size, "learning_rate": rate, "seed": seed,
-        "warmup_steps": 5,
+        "warmup_steps": 5, "save_every": save_every,
     }  # fmt: skip
     lines = [row.to_line() for row in learnable(trajectories)]
-    return finished("sft", prepared("sft", path, base=base, config=config, lines=lines))
+    run = prepared("sft", path, base=base, config=config, lines=lines)
+    finished("sft", run)
+    return run
 
 
 def learnable(trajectories: Iterable[Trajectory]) -> list[Row]:

@@ -18,10 +18,14 @@ from experiments.measure import Result, measure
 from experiments.runs import learnable, sft
 from experiments.state import ROOT, Cell, cell, markdown, percent
 from experiments.tasks import DEMONSTRATIONS, SMOKE, WHOLE, Suite, cases
+from training.rundir import RunDir
 from trajectory import Trajectory, dump_lines, load_lines
 
 SHOWN, TAUGHT, TOOL_TAUGHT = 40, 12, 6
 """Seeds that the oracles show, and how many of them the start is taught, of each task."""
+EPOCHS, SAVE_EVERY = 4, 10
+ENOUGH, CHOICE, CHOOSING = 0.4, 5_000, 6
+"""Where teaching stops: at this rate, on seeds from CHOICE on, so many of each task."""
 
 
 class Start:
@@ -41,10 +45,30 @@ class Start:
         if not (self.base / "tandem.json").exists():
             self._make_base(shown)
         taught = self.taught(shown)
-        epochs = 40 if self.quick else 3
-        made = sft(self.root / "start-run", self.base, taught, epochs=epochs, seed=0)
-        shutil.copytree(made, self.policy)
+        epochs = 40 if self.quick else EPOCHS
+        path = self.root / "start-run"
+        run = sft(path, self.base, taught, epochs=epochs, seed=0, save_every=SAVE_EVERY)
+        aside = self.root / "start-unfinished"
+        shutil.rmtree(aside, ignore_errors=True)
+        shutil.copytree(self._half_taught(arena, run), aside)
+        aside.rename(self.policy)
         return self.policy
+
+    def _half_taught(self, arena: Arena, run: RunDir) -> Path:
+        """Return the first checkpoint that solves ENOUGH of the chosen tasks, else the last.
+
+        RL can only show something where there is room above and something to reward below.
+        """
+        rates: dict[int, float] = {}
+        for step in run.steps()[: 0 if self.quick else None]:
+            found = measure(
+                arena, run.checkpoint(step), self.suite.chosen, seeds=CHOOSING, first=CHOICE
+            )
+            rates[step] = found.rate()
+            print(f"start: after {step} steps of SFT {100 * rates[step]:.0f} % of the chosen tasks")
+            if rates[step] >= ENOUGH:
+                return run.checkpoint(step)
+        return run.checkpoint(run.steps()[-1])
 
     def demonstrations(self, arena: Arena) -> list[Trajectory]:
         """Return what the oracles did on the seeds kept for them, by task and seed."""
