@@ -55,8 +55,8 @@ def key(n: int) -> Key:
 
 def test_walks_follow_the_edges_and_stop_in_circles():
     edges = [Edge(key(1), key(2)), Edge(key(2), key(3)), Edge(key(3), key(1)), Edge(key(4), key(3))]
-    assert upstream(edges, [key(2)]) == {key(1), key(3), key(4)}
-    assert downstream(edges, [key(4)]) == {key(1), key(2), key(3)}
+    assert upstream(edges, [key(2)]) == [key(1), key(3), key(4)]
+    assert downstream(edges, [key(4)]) == [key(3), key(1), key(2)]
     assert len(layered([key(n) for n in range(1, 5)], edges)) >= 2
 
 
@@ -198,6 +198,17 @@ def test_a_deep_chain_takes_as_many_queries_as_a_short_one(django_assert_max_num
     with django_assert_max_num_queries(16):
         graph = graph_of(Key("checkpoint", newest.pk))
     assert len([node for node in graph.nodes if node.kind == "checkpoint"]) == 41
+
+
+@pytest.mark.django_db
+def test_what_is_too_far_away_to_be_read_is_counted():
+    newest = box = checkpoint("box")
+    for n in range(6):
+        newest = train(f"run-{n}", newest)
+    near = graph_of(Key("checkpoint", box.pk), limit=4)
+    assert named(near) == {"box", "run-0", "run-0-step-1", "run-1", "run-1-step-1"}
+    assert near.further == 8
+    assert graph_of(Key("checkpoint", box.pk), limit=None).further == 0
 
 
 # -- the page ----------------------------------------------------------------------------------------

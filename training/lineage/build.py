@@ -5,17 +5,21 @@ from __future__ import annotations
 from training.lineage import facts, links
 from training.lineage.graph import Edge, Graph, Key, Node, downstream, fold, upstream
 
+LIMIT = 150
+"""How many things that came of it a picture shows, the nearest ones. What it came from is all there."""
 
-def graph_of(focus: Key) -> Graph:
+
+def graph_of(focus: Key, *, limit: int | None = LIMIT) -> Graph:
     """Return the lineage of a checkpoint, a dataset or a session; as many queries however deep it is.
 
     Sessions are folded into counts by task and pseudonym. So are the checkpoints of one run that
-    nothing was made of.
+    nothing was made of. `limit` is how many things that came of it are shown, None all.
     """
     edges = links.load()
     if focus.kind == "session":
         edges += facts.datasets_with(focus.pk)
-    before, after = upstream(edges, [focus]), downstream(edges, [focus])
+    before, forth = set(upstream(edges, [focus])), downstream(edges, [focus])
+    after = set(forth[:limit])
     chosen = [
         edge
         for edge in edges
@@ -41,7 +45,9 @@ def graph_of(focus: Key) -> Graph:
     people = {
         who for node in nodes.values() if node.kind == "sessions" for _, who, _ in node.counts
     }
-    return Graph(focus, tuple(nodes.values()), tuple(chosen), tuple(sorted(people)))
+    return Graph(
+        focus, tuple(nodes.values()), tuple(chosen), tuple(sorted(people)), len(forth[len(after) :])
+    )
 
 
 def _join(nodes: dict[Key, Node], edges: list[Edge], more: list[Node], further: list[Edge]) -> None:

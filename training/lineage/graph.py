@@ -57,6 +57,7 @@ class Graph:
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
     people: tuple[str, ...] = field(default=())  # pseudonyms, sorted
+    further: int = 0  # things that came of it and are too far away to be in it
 
     @property
     def sessions(self) -> int:
@@ -74,6 +75,7 @@ class Graph:
         return {
             "focus": str(self.focus),
             "people": list(self.people),
+            "further": self.further,
             "nodes": [
                 {**asdict(node), "key": str(node.key), "kind": node.kind} for node in self.nodes
             ],
@@ -84,13 +86,13 @@ class Graph:
         }
 
 
-def upstream(edges: Iterable[Edge], start: Iterable[Key]) -> set[Key]:
-    """Return all that `start` was made from, `start` not included."""
+def upstream(edges: Iterable[Edge], start: Iterable[Key]) -> list[Key]:
+    """Return all that `start` was made from, the nearest first."""
     return _reach(edges, start, lambda edge: (edge.target, edge.source))
 
 
-def downstream(edges: Iterable[Edge], start: Iterable[Key]) -> set[Key]:
-    """Return all that was made from `start`, `start` not included."""
+def downstream(edges: Iterable[Edge], start: Iterable[Key]) -> list[Key]:
+    """Return all that was made from `start`, the nearest first."""
     return _reach(edges, start, lambda edge: (edge.source, edge.target))
 
 
@@ -122,16 +124,16 @@ def fold(
 
 def _reach(
     edges: Iterable[Edge], start: Iterable[Key], way: Callable[[Edge], tuple[Key, Key]]
-) -> set[Key]:
+) -> list[Key]:
     steps: dict[Key, list[Key]] = defaultdict(list)
     for edge in edges:
         here, there = way(edge)
         steps[here].append(there)
-    first = set(start)
-    seen, waiting = set(first), list(first)
-    while waiting:
-        for there in steps[waiting.pop()]:
+    first = list(dict.fromkeys(start))
+    seen, order = set(first), list(first)
+    for here in order:  # it grows while it is walked
+        for there in steps[here]:
             if there not in seen:
                 seen.add(there)
-                waiting.append(there)
-    return seen - first
+                order.append(there)
+    return order[len(first) :]

@@ -16,15 +16,16 @@ from training.lineage import Graph, Key, draw, graph_of
 @access.staff_only
 @require_GET
 def lineage(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
-    graph, name, section = _asked(request, kind, pk)
-    context = {"section": section, "name": name, "kind": kind, **pictured(graph)}
+    name, section = _asked(request, kind, pk)
+    context = {"section": section, "name": name, **pictured(graph_of(Key(kind, pk)))}
     return render(request, "training/lineage.html", context)
 
 
 @access.staff_only
 @require_GET
 def export(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
-    graph, name, _ = _asked(request, kind, pk)
+    name, _ = _asked(request, kind, pk)
+    graph = graph_of(Key(kind, pk), limit=None)
     headers = {"Content-Disposition": f'attachment; filename="lineage-{name}.json"'}
     return JsonResponse(graph.to_json(), headers=headers, json_dumps_params={"indent": 2})
 
@@ -38,14 +39,13 @@ def pictured(graph: Graph) -> dict[str, Any]:
     }
 
 
-def _asked(request: HttpRequest, kind: str, pk: int) -> tuple[Graph, str, str]:
+def _asked(request: HttpRequest, kind: str, pk: int) -> tuple[str, str]:
+    """Return the name of what is asked about and its section; raises PermissionDenied or Http404."""
     match kind:
         case "checkpoint":
-            name, section = access.checkpoint_for(request, pk).version, "checkpoints"
+            return access.checkpoint_for(request, pk).version, "checkpoints"
         case "dataset":
-            name, section = access.dataset_for(request, pk).name, "datasets"
+            return access.dataset_for(request, pk).name, "datasets"
         case "session":
-            name, section = f"session-{access.session_for(request, pk).pk}", "datasets"
-        case _:
-            raise Http404("there are lineages of a checkpoint, a dataset and a session")
-    return graph_of(Key(kind, pk)), name, section
+            return f"session-{access.session_for(request, pk).pk}", "datasets"
+    raise Http404("there are lineages of a checkpoint, a dataset and a session")
