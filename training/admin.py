@@ -15,6 +15,7 @@ from training.models import (
     DatasetEntry,
     Episode,
     Evaluation,
+    Iteration,
     MergeSource,
     Metric,
     MixedDataset,
@@ -124,6 +125,18 @@ class EvaluationAdmin(ReadOnly):
     @admin.display(description="")
     def page(self, row: Evaluation) -> str:
         return format_html('<a href="{}">Open</a>', reverse("training:evaluation", args=[row.pk]))
+
+
+@admin.register(Iteration)
+class IterationAdmin(ReadOnly):
+    list_display = ("name", "number", "state", "phase", "deployment", "policy", "candidate", "page")
+    list_filter = ("state",)
+    search_fields = ("name",)
+    list_select_related = ("deployment", "policy", "candidate")
+
+    @admin.display(description="")
+    def page(self, row: Iteration) -> str:
+        return format_html('<a href="{}">Watch</a>', reverse("training:iteration", args=[row.pk]))
 
 
 @admin.register(RewardModel)

@@ -128,6 +128,11 @@ def test_the_pages_tell_a_whole_chain(staff, begin):
     assert yaml.safe_load(config.content)["seeds"] == 2
 
 
+def test_the_admin_lists_them(staff, begin):
+    row = begin()
+    assert f'href="{page(row)}"' in staff.get("/admin/training/iteration/").content.decode()
+
+
 def test_one_button_each(staff, begin):
     row = turn(begin())
     for verb, state in (("pause", "paused"), ("resume", "running"), ("cancel", "cancelled")):

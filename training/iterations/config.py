@@ -56,7 +56,7 @@ class IterationConfig:
     max_steps: int = _value(15, COLLECT, "Steps at most", "Of an episode, here and in the evaluation.", 1, 1000)  # fmt: skip
     per_seed: int = _value(
         2, DATA, "Successes kept of a seed",
-        "Successes, the shortest first (rejection sampling); 0: all of them.", 0, 1000,
+        "Successes, the shortest first (rejection sampling); the rest goes to D_CT. 0: all.", 0, 1000,
     )  # fmt: skip
     sessions: str = _value(
         "yes", DATA, "Interactive sessions", "Reviewed sessions of people go in beside the episodes.",
