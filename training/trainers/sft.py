@@ -14,8 +14,8 @@ import dataclasses
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 
+from training.algos.nll import summed_nll
 from training.rundir import RunDir, Status
 from training.trainers.job import Stop, main
 from training.trainers.learner import Learner, accelerator, open_model
@@ -37,20 +37,28 @@ class Config(Settings):
 def summed_loss(model: Any, batch: dict[str, torch.Tensor]) -> torch.Tensor:
     """Return the weighted sum of the cross-entropy (nats) over the batch's learnt tokens.
 
-    Logits are computed only where a target stands: the head is a fifth of a small model.
+    The head, a fifth of a small model, sees the learnt tokens alone, and its logits are never there
+    all at once. It is asked inside the model's forward pass: only there are sharded weights whole.
     """
     labels, weights = batch.pop("labels"), batch.pop("weights")
     # From the first column with loss on; one more, as a token is said by the one before it.
     keep = labels.shape[1] - int((labels != IGNORE).any(0).int().argmax()) + 1
     if "pixel_values" not in batch:
         batch["position_ids"] = (batch["attention_mask"].cumsum(1) - 1).clamp(min=0)
-    logits = model(**batch, logits_to_keep=keep).logits[:, :-1].float()
-    target = labels[:, -logits.shape[1] :]
-    losses = F.cross_entropy(
-        logits.reshape(-1, logits.shape[-1]), target.reshape(-1), ignore_index=IGNORE,
-        reduction="none",
-    )  # fmt: skip
-    return (losses.view(target.shape) * weights[:, None]).sum()
+    head = model.get_output_embeddings()
+
+    def of_learnt_tokens(hidden: torch.Tensor) -> torch.Tensor:
+        target = labels[:, -(hidden.shape[1] - 1) :]
+        learnt = target != IGNORE
+        each = weights[:, None].expand_as(target)[learnt]
+        return summed_nll(hidden[:, :-1][learnt], head.weight, target[learnt], each)
+
+    head.forward = of_learnt_tokens
+    try:
+        loss: torch.Tensor = model(**batch, logits_to_keep=keep).logits
+    finally:
+        del head.forward
+    return loss
 
 
 def train(run: RunDir, config: Config, stop: Stop) -> Status:
