@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from training.lineage.graph import Edge, Graph, Key, Node
 
-WIDTH, HEIGHT = 190, 46  # of a node, in pixels
+WIDTH, HEIGHT = 200, 46  # of a node, in pixels
 LANE = 8  # the height of an edge that passes through a layer
 ACROSS, DOWN = 48, 12  # between nodes
 MARGIN = 12
