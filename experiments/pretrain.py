@@ -72,6 +72,7 @@ def pretrain(folder: Path, *, steps: int, seed: int = 0, threads: int = 2) -> fl
             share = sum(right) / len(right)
             print(f"base: step {step} of {steps}, {share:.2f} of the answers are right", flush=True)
             right.clear()
+            model.save_pretrained(folder)  # a look at it while it learns
     seconds = time.monotonic() - begun
     model.save_pretrained(folder)
     write_manifest(folder, loaded.manifest)
