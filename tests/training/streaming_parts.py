@@ -13,11 +13,12 @@ from datetime import timedelta
 from pathlib import Path
 
 from django.conf import settings
+from django.db.models import Count
 
 from sandbox import families
 from sandbox.verdict import Verdict
 from tests.training.rollout_toys import PaperPages, Toys
-from training.models import Run
+from training.models import Episode, Rollout, Run
 from training.rollouts import episodes
 
 WORKER = "from tests.training import streaming_parts; streaming_parts.work()"
@@ -74,13 +75,24 @@ def kill(process: subprocess.Popen) -> None:
     process.wait()
 
 
-def wait_for(what: Callable[[], object], *, deadline_s: float = 90) -> None:
+def wait_for(what: Callable[[], object], *, deadline_s: float = 240) -> None:
     """Wait for a condition; episodes of dead workers are taken back meanwhile, as beat does it."""
     until = time.monotonic() + deadline_s
     while not what():
-        assert time.monotonic() < until, "it did not happen in time"
-        episodes.reap(silent=timedelta(seconds=4))
+        assert time.monotonic() < until, f"it did not happen in time: {standing()}"
+        episodes.reap(silent=timedelta(seconds=8))
         time.sleep(0.05)
+
+
+def standing() -> list[object]:
+    """How runs, rollouts and episodes stand, for whoever reads a failure."""
+    counted = Episode.objects.values_list("state").annotate(Count("pk"))
+    return [
+        *Run.objects.values_list("state", "step", "attempts", "error"),
+        *Rollout.objects.values_list("state", "version", "total", "error"),
+        *counted.order_by("state"),
+        *Episode.objects.exclude(failures=[]).values_list("pk", "failures"),
+    ]
 
 
 def ledger(directory: Path) -> list[dict]:

@@ -30,11 +30,11 @@ from training.stream_rows import Reader
 pytest_plugins = ["tests.tiny"]
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(900),
     pytest.mark.usefixtures("queued"),
 ]
 
-UPDATES, BATCH, STALENESS = 10, 4, 1
+UPDATES, BATCH, STALENESS = 7, 4, 1
 
 
 @pytest.fixture(autouse=True)
@@ -98,17 +98,17 @@ def test_whatever_is_killed_every_episode_is_used_once(run, child_environment):
         kill(worker)
         worker = start(WORKER, environment=environment)
 
-        wait_for(lambda: updates(3))
+        wait_for(lambda: updates(2))
         server = process.adopt(directory / "server").pid
         os.killpg(server, signal.SIGKILL)
-        wait_for(lambda: updates(5))
+        wait_for(lambda: updates(3))
         assert process.adopt(directory / "server").pid != server
 
         trainer = now(run).pid
         kill(supervisor)
         forget_heartbeat(run)
         threads.append(supervising(run))
-        wait_for(lambda: updates(6))
+        wait_for(lambda: updates(4))
         assert (now(run).pid, now(run).attempts) == (trainer, 1)  # adopted
 
         os.killpg(trainer, signal.SIGKILL)
