@@ -36,6 +36,11 @@ def refuse_mismatch(checkpoint: Checkpoint, deployment: Deployment) -> None:
         )
     if checkpoint.role != Checkpoint.Role.POLICY:
         raise Mismatch(f"{checkpoint.version} is a critic: it can't act, choose a policy")
+    if checkpoint.erased_at:
+        raise Mismatch(
+            f"{checkpoint.version} learnt from data that was deleted on {checkpoint.erased_at:%Y-%m-%d}: "
+            "train again without it"
+        )
     for field, key in (("dialect", "dialect"), ("reads", "observation")):
         wanted, has = getattr(deployment, field), checkpoint.manifest.get(key)
         if has and has != wanted:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from django.utils import timezone
 
 from agent.models import Deployment
 from training import checkpoints, promotions
@@ -90,3 +91,12 @@ def test_a_fingerprint_depends_on_names_and_contents(tmp_path):
     first = checkpoints.fingerprint(checkpoints.files_of(tmp_path))
     (tmp_path / "deep" / "a").rename(tmp_path / "a")
     assert checkpoints.fingerprint(checkpoints.files_of(tmp_path)) != first
+
+
+def test_a_critic_and_what_learnt_from_deleted_data_are_not_promoted(deployment):
+    critic = checkpoint("critic", role=Checkpoint.Role.CRITIC)
+    with pytest.raises(Mismatch, match="can't act"):
+        promotions.promote(critic, deployment=deployment, by=None)
+    marked = checkpoint("marked", erased_at=timezone.now())
+    with pytest.raises(Mismatch, match="data that was deleted"):
+        promotions.promote(marked, deployment=deployment, by=None)
