@@ -269,6 +269,7 @@ def test_a_run_that_somebody_cancelled_stops_it_and_retry_goes_on(begin):
     row = iterations.retry(row)
     assert row.sft_run == run and Run.objects.get(pk=run.pk).state == Run.State.QUEUED
     assert row.error == "" and row.state == State.RUNNING
+    assert row.phases["sft"]["state"] == "running" and "ended_at" not in row.phases["sft"]
 
 
 def test_a_rollout_that_failed_is_played_anew(begin):

@@ -189,6 +189,7 @@ def retry(row: Iteration) -> Iteration:
         if isinstance(child, Run) and child.state in (Run.State.FAILED, Run.State.CANCELLED):
             runs.resume(child)
             record |= {"state": "running", "note": ""}
+            record.pop("ended_at", None)
         else:
             tried = {"name": getattr(child, "name", ""), "note": record.get("note", "")}
             record = {"state": "again", "tries": [*record.get("tries", ()), tried]}
