@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from training.trainers.batches import micro_batches
+from training.trainers.job import Refused
 from training.trainers.learner import Learner
 from training.trainers.settings import Settings
 from training.trainers.token_rows import TokenRow, collate, places
@@ -89,6 +90,9 @@ def _parts(
     learner: Learner, rows: Sequence[TokenRow], settings: Settings
 ) -> list[tuple[list[TokenRow], bool]]:
     accelerator = learner.accelerator
+    if learner.sharded and len({row.step.messages is None for row in rows}) > 1:
+        # Only a pass with pictures puts the vision layers together; the others would wait for ever.
+        raise Refused("some prompts have pictures and some none: sharding must be none for them")
     return parts_of(
         rows, settings.micro_tokens,
         rank=accelerator.process_index, world=accelerator.num_processes, together=learner.sharded,

@@ -25,6 +25,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -55,6 +56,7 @@ from training.trainers.token_rows import (
     Layout,
     TokenRow,
     lay_out,
+    places,
     sampled_logits,
     sampled_values,
     shuffled,
@@ -195,7 +197,7 @@ def prepare(
         "length_penalty": _mean(one.length for one in parts),
     }
     if config.kl:
-        with _as_start(models, config):
+        with _as_start(models):
             reference = measure(models.policy, rows, tokens, config, logprobs, model=models.start)
         rewards = rewards + kl_reward(prox, reference, torch.ones_like(prox), beta=config.kl)
         figures["kl_start"] = float((prox - reference).mean())
@@ -234,7 +236,7 @@ def prepare(
 
 
 @contextlib.contextmanager
-def _as_start(models: Models, config: Config) -> Any:
+def _as_start(models: Models) -> Iterator[None]:
     """Where the start is the policy without its adapter: switch that off."""
     if models.start is not None:
         yield
@@ -284,8 +286,8 @@ def _minibatches(layout: Layout, config: Config, seed: str) -> list[list[TokenRo
     """Return the rows of each mini-batch: its episodes follow from `seed`."""
     found = []
     for chosen in shuffled(len(layout.episodes), config.minibatches, seed):
-        places = set(chosen)
-        found.append([row for row in layout.rows if row.episode in places])
+        mine = set(chosen)
+        found.append([row for row in layout.rows if row.episode in mine])
     return [rows for rows in found if rows]
 
 
@@ -293,7 +295,7 @@ def _policy_pass(
     rows: list[TokenRow], numbers: Numbers, policy: Learner, config: Config
 ) -> dict[str, float]:
     """Add the gradients of one mini-batch to the policy; nothing where all of it is too stale."""
-    at = _tokens_of(rows)
+    at = places(rows)
     count = int(numbers.learnt[at].sum())
     positives = int((numbers.learnt & numbers.positive)[at].sum())
     if not count:
@@ -336,7 +338,7 @@ def _critic_pass(
     rows: list[TokenRow], numbers: Numbers, critic: Learner, config: Config
 ) -> dict[str, float]:
     """Add the gradients of one mini-batch to the critic."""
-    count = int(numbers.learnt[_tokens_of(rows)].sum())
+    count = int(numbers.learnt[places(rows)].sum())
     if not count:
         return {}
 
@@ -355,10 +357,6 @@ def _entropy_sum(logits: Tensor, mask: Tensor) -> Tensor:
     """Return the entropy over the mask with its gradient, for the bonus (PPO, arXiv 1707.06347, eq. 9)."""
     logs = logits.float().log_softmax(-1)
     return -((logs.exp() * logs).sum(-1) * mask).sum()
-
-
-def _tokens_of(rows: list[TokenRow]) -> Tensor:
-    return torch.cat([torch.arange(row.start, row.stop) for row in rows])
 
 
 def figures_of(numbers: Numbers, models: Models, config: Config) -> dict[str, float]:

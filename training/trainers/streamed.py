@@ -53,12 +53,13 @@ class Streamed:
         self.ledger = Ledger(run.path)
         self.done = self.saved = 0
         used: list[str] = []
-        self.quality = 0.0  # explained variance of the critic before the last update
+        # What the critic explained of episodes that it had not learnt from yet, where that is known.
+        self.quality: float | None = None
         if state := states.newest(run):
             policy.restore(state["policy"])
             if critic is not None:
                 critic.restore(state["critic"])
-            self.done, self.quality = int(state["step"]), float(state["quality"])
+            self.done, self.quality = int(state["step"]), state["quality"]
             used = [name for record in state["updates"] for name in record["episodes"]]
             if self.writes:
                 self.ledger.restore(state["updates"])
