@@ -177,7 +177,7 @@ def to_play(row: Iteration) -> Iteration:
 
 @pytest.mark.usefixtures("launched")
 def test_rl_gets_a_critic_of_its_own_policy_first(begin, launched):
-    row = to_play(begin(rl_every=1, changes="ppo.any_critic: no\nppo.updates: 5"))
+    row = to_play(begin(rl_every=1, samples=2, changes="ppo.any_critic: no\nppo.updates: 5"))
     assert row.critic_rollout.config["every_reply"] and row.server.version == row.candidate.version
     play(row.critic_rollout)
     row = turn(row)
@@ -194,9 +194,8 @@ def test_rl_gets_a_critic_of_its_own_policy_first(begin, launched):
     assert row.candidate.parent == after_sft
 
 
-@pytest.mark.usefixtures("launched")
 def test_a_critic_that_is_good_enough_is_not_made_again(begin):
-    row = begin(rl_every=1)
+    row = begin(rl_every=1, samples=2)
     play(turn(row).rollout)
     play(turn(row).baseline.rollout, solved=4)
     made = train(turn(row).sft_run)
@@ -204,11 +203,14 @@ def test_a_critic_that_is_good_enough_is_not_made_again(begin):
     row = turn(row)
     assert row.phase == "rl" and states(row)["play"] == states(row)["value"] == "skipped"
     assert "explains 0.90" in row.phases["play"]["note"]
+    run = row.rl_run
+    assert (run.kind, run.base, run.critic) == ("ppo", made, row.critic)
+    assert run.rollout.purpose == "train" and run.deployment != row.server
 
 
 @pytest.mark.usefixtures("launched")
 def test_a_poor_critic_leaves_rl_out_and_the_rest_goes_on(begin):
-    row = to_play(begin(rl_every=1, changes="ppo.any_critic: no"))
+    row = to_play(begin(rl_every=1, samples=2, changes="ppo.any_critic: no"))
     play(row.critic_rollout)
     critic(turn(row).value_run, row.candidate, 0.02)
     row = turn(row)

@@ -59,6 +59,12 @@ def test_something_must_be_trained():
         config.read(CONFIG | {"ct_every": 0, "sft_every": 0, "rl_every": 0})
 
 
+def test_a_critic_needs_episodes():
+    with pytest.raises(BadConfig, match="samples: 4 episodes are too few for the critic of RL"):
+        config.read(CONFIG | {"rl_every": 1})
+    assert config.read(CONFIG | {"rl_every": 1, "ppo_preset": "GRPO"})
+
+
 def test_changed_values_reach_the_run(begin):
     row = begin(changes="sft:\n  learning_rate: 0.001\nct.epochs: 2\nppo.any_critic: yes")
     found = config_of(row)

@@ -123,6 +123,9 @@ class IterationConfig:
 
 
 FIELDS = dataclasses.fields(IterationConfig)
+FEWEST = 8
+"""Episodes that a critic is pretrained on; training.trainers.value refuses fewer."""
+
 MOST = 1000
 """Iterations in a row."""
 
@@ -179,6 +182,7 @@ def _read(one: dataclasses.Field[Any], value: object) -> object:
 def _together(config: IterationConfig, found: Mapping[str, Any]) -> dict[str, str]:
     """Return what is wrong with texts and with values together, by field."""
     errors: dict[str, str] = {}
+    whole = len(found) == len(FIELDS)
     if "tasks" in found:
         try:
             choosing.tasks_of(config.tasks)
@@ -200,6 +204,13 @@ def _together(config: IterationConfig, found: Mapping[str, Any]) -> dict[str, st
                     read_config(kind, config.run_config(kind))
             except BadConfig as error:
                 errors["changes"] = "; ".join(f"{kind}.{n}: {e}" for n, e in error.errors.items())
+    if whole and not errors and config.rl_every and config.run_config("ppo")["advantage"] == "gae":
+        episodes = len(config.wanted) * config.seeds * config.samples
+        if episodes < FEWEST:
+            errors["samples"] = (
+                f"{episodes} episodes are too few for the critic of RL: at least {FEWEST}, "
+                "some hundreds are good"
+            )
     if not (config.ct_every or config.sft_every or config.rl_every):
         errors["sft_every"] = "nothing would ever be trained: CT, SFT and RL are all never"
     return errors
