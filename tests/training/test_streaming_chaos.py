@@ -59,7 +59,7 @@ def run(db, tiny_llama) -> Run:
     )
     config = {
         "updates": UPDATES, "batch": BATCH, "group": 2, "staleness": STALENESS, "save_every": 3,
-        "any_critic": "yes", "lora_rank": 2, "warmup_steps": 0, "max_steps": 2, "learning_rate": 1e-4,
+        "any_critic": "yes", "lora_rank": 0, "warmup_steps": 0, "max_steps": 2, "learning_rate": 1e-4,
     }  # fmt: skip
     made = runs.launch(
         kind="ppo", base=base, config=config, by=None, name="rl", tasks=[("toys", "n1"), ("toys", "n2")]
