@@ -150,7 +150,7 @@ def test_what_an_update_learns_from_is_computed_over_whole_episodes(tiny_llama, 
 @pytest.mark.parametrize("changes", [{}, {"kl": 0.1, "entropy": 0.01, "value_clip": 0.2}])
 def test_an_update_is_the_same_however_it_is_split_into_passes(tiny_llama, mixed, changes):
     said, weights = [], []
-    for micro in (0, 40, 1):
+    for micro in (0, 30):
         config = config_of(
             tiny_llama, micro_tokens=micro, ppo_epochs=2, minibatches=2, critic_updates=2,
             learning_rate=1e-4, critic_learning_rate=1e-4, **changes,
@@ -161,7 +161,7 @@ def test_an_update_is_the_same_however_it_is_split_into_passes(tiny_llama, mixed
             ppo.figures_of(numbers, models, config) | ppo.update(1, numbers, models, config)
         )
         weights.append(
-            [p.clone() for one in (models.policy, models.critic) for p in one.masters.full]
+            [p.detach().clone() for one in (models.policy, models.critic) for p in one.masters.full]
         )
     for other, moved in zip(said[1:], weights[1:], strict=True):
         assert other == pytest.approx(said[0], rel=1e-4, abs=1e-5)
@@ -230,9 +230,11 @@ def test_it_refuses_a_critic_that_it_was_not_told_to_take(
 def test_a_stream_that_ends_gives_a_shorter_last_batch_and_an_empty_one_nothing(
     tmp_path, tiny_llama
 ):
-    run = stream(tmp_path / "run", play(tiny_llama, 11, seed=1), base=str(tiny_llama), **CONFIG)
+    config = {**CONFIG, "dtype": "bfloat16", "gradient_checkpointing": "yes"}
+    run = stream(tmp_path / "run", play(tiny_llama, 11, seed=1), base=str(tiny_llama), **config)
     assert ppo_main([str(run.path)]) == 0
     assert [line["episodes"] for line in metrics(run)] == [8, 3]
+    assert metrics(run)[0]["mismatch_kl"] < 0.01  # what half the precision of the trainer costs
     assert (run.status().state, run.status().step, run.steps()) == ("succeeded", 2, [2])
     empty = stream(tmp_path / "empty", [], base=str(tiny_llama), **CONFIG)
     assert ppo_main([str(empty.path)]) == 1
