@@ -51,10 +51,11 @@ class Budget:
     group: int = 4
     staleness: int = 1
     value_episodes: int = 512
-    value_steps: int = 50
+    value_steps: int = 100
     seeds: int = 20
-    rate: float = 1e-4
-    critic_rate: float = 3e-4
+    minibatches: int = 4
+    rate: float = 3e-4
+    critic_rate: float = 5e-4
     least: float = 0.1
     """Explained variance that the critic must have."""
 
@@ -110,7 +111,7 @@ def trained(
     config = {
         "updates": budget.updates, "batch": budget.batch, "group": budget.group,
         "staleness": budget.staleness, "learning_rate": budget.rate,
-        "critic_learning_rate": budget.critic_rate, "alpha": ALPHA, "warmup_steps": 2,
+        "critic_learning_rate": budget.critic_rate, "minibatches": budget.minibatches, "alpha": ALPHA, "warmup_steps": 2,
         "seed": seed, "min_explained_variance": budget.least, **VARIANTS[variant],
     }  # fmt: skip
     where = str(judge.absolute()) if judge is not None and needs_critic(variant) else ""
