@@ -41,7 +41,7 @@ REQUEUE = dt.timedelta(seconds=60)
 POLL_S = 0.5
 GRACE_S = 120.0  # what a trainer may take to write its checkpoint after SIGTERM
 STORE_PATIENCE_S = 300.0
-MAX_ATTEMPTS = 3  # of a run whose machine keeps dying under it
+MAX_ATTEMPTS = 3  # of a run whose trainer or machine keeps dying under it
 
 log = logging.getLogger(__name__)
 shutting_down = threading.Event()
@@ -260,14 +260,29 @@ class Watch:
             )
         elif state == Run.State.SUCCEEDED or state == Run.State.CANCELLED:
             self.close(state)
-            self.write(state=state, finished_at=timezone.now(), pid=None)
+            self.write(state=state, finished_at=timezone.now(), pid=None, error="")
         elif cancelling:
             self.close(Run.State.CANCELLED)
             why = f"it did not stop within {GRACE_S:g} s and was killed" if self.killed else ""
             self.write(state=Run.State.CANCELLED, finished_at=timezone.now(), pid=None, error=why)
+        elif state is None and self.was_killed() and self.starts_left():
+            # Memory ran out, or somebody's hand: it goes on from its checkpoint by itself.
+            self.write(
+                state=Run.State.QUEUED, heartbeat_at=None, supervisor="", pid=None,
+                error=f"{self.how_it_died()}; it goes on from its last checkpoint",
+            )  # fmt: skip
         else:
             how = status.get("error") or self.how_it_died()
             self.fail(f"{how}\n{process.log_tail(directory, size=3000)}".strip())
+
+    def was_killed(self) -> bool:
+        """Whether the trainer ended by a signal; an adopted one that ended without a word has too."""
+        code = self.trainer.returncode if self.trainer else None
+        return code is None or code < 0
+
+    def starts_left(self) -> bool:
+        attempts = Run.objects.values_list("attempts", flat=True).get(pk=self.run_id)
+        return attempts < MAX_ATTEMPTS
 
     def goes_down(self) -> bool:
         """Whether the trainer was asked to end because this worker does.

@@ -224,7 +224,29 @@ def test_a_worker_that_goes_down_puts_its_run_back_into_the_queue(dataset, base,
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_killed_trainer_is_named_and_its_run_resumed_by_hand(dataset, base, supervising):
+def test_a_killed_trainer_is_named_and_its_run_goes_on_by_itself(
+    dataset, base, supervising, queued
+):
+    run = launch(dataset, base, step_s=0.1, steps=12, save_every=2)
+    thread = supervising(run)
+    wait_for(lambda: now(run).checkpoints.exists())
+    os.killpg(now(run).pid, signal.SIGKILL)
+    thread.join(20)
+    run = now(run)
+    assert run.state == State.QUEUED
+    assert "SIGKILL" in run.error
+    queued.clear()
+    assert supervise.find_lost() == 1 and queued == [run.pk]
+    supervising(run).join(20)
+    run = now(run)
+    assert (run.state, run.error) == (State.SUCCEEDED, "")
+    assert "from step" in run.log.split("from step 0", 1)[1]
+    assert [m.step for m in run.series.all()] == list(range(1, 13))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_trainer_that_is_killed_again_and_again_fails(dataset, base, supervising, monkeypatch):
+    monkeypatch.setattr(supervise, "MAX_ATTEMPTS", 1)
     run = launch(dataset, base, step_s=0.1, steps=12, save_every=2)
     thread = supervising(run)
     wait_for(lambda: now(run).checkpoints.exists())
@@ -235,10 +257,7 @@ def test_a_killed_trainer_is_named_and_its_run_resumed_by_hand(dataset, base, su
     assert "SIGKILL" in run.error
     runs.resume(run)
     supervising(now(run)).join(20)
-    run = now(run)
-    assert run.state == State.SUCCEEDED
-    assert "from step" in run.log.split("from step 0", 1)[1]
-    assert [m.step for m in run.series.all()] == list(range(1, 13))
+    assert now(run).state == State.SUCCEEDED
 
 
 def killed_supervisor(
