@@ -15,6 +15,7 @@ from accelerate import Accelerator
 
 from agent.serving.checkpoint import Loaded, find, load
 from agent.serving.manifest import Manifest, read_json, write_manifest
+from training.trainers.lora import hasten
 from training.trainers.masters import Masters
 from training.trainers.settings import Settings
 
@@ -62,6 +63,7 @@ def open_model(settings: Settings, base: str = "") -> tuple[Loaded, Manifest]:
             manifest = dataclasses.replace(files.manifest, kind="lora", base=base)
         else:
             manifest = files.manifest
+        hasten(loaded.model)
     loaded.model.config.use_cache = False
     if settings.gradient_checkpointing == "yes":
         loaded.model.gradient_checkpointing_enable({"use_reentrant": False})
