@@ -54,7 +54,7 @@ class Pages:
 
     def _take(self, task: TaskSpec) -> BrowserPage:
         with self._changed:
-            while not (mine := self._idle.get(task.id)) and self._open >= self._most:
+            while not (mine := self._living(task)) and self._open >= self._most:
                 other = next((idle for idle in self._idle.values() if idle), None)
                 if other is None:
                     self._changed.wait()
@@ -71,6 +71,14 @@ class Pages:
                 self._open -= 1
                 self._changed.notify()
             raise
+
+    def _living(self, task: TaskSpec) -> list[BrowserPage]:
+        """Return the pages kept for `task`; those that died while a trainer worked are given up."""
+        kept = self._idle.get(task.id, [])
+        for page in [page for page in kept if page.target.lost]:
+            kept.remove(page)
+            self._close(page)
+        return kept
 
     def _close(self, page: BrowserPage) -> None:
         self._open -= 1

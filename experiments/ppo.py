@@ -50,8 +50,8 @@ class Budget:
     batch: int = 64
     group: int = 4
     staleness: int = 1
-    value_episodes: int = 512
-    value_steps: int = 100
+    value_episodes: int = 1024
+    value_steps: int = 150
     seeds: int = 20
     minibatches: int = 4
     rate: float = 3e-4

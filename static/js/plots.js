@@ -22,6 +22,12 @@ export function smoothed(values, weight) {
   });
 }
 
+// The range of the vertical axis; of a series that never moves uPlot would make one of a hundred.
+function around(_, low, high) {
+  if (low === null || low !== high) return uPlot.rangeNum(low ?? 0, high ?? 1, 0.1, true);
+  return low === 0 ? [0, 1] : [Math.min(0, 2 * low), Math.max(0, 2 * low)];
+}
+
 // `series` is a list of {name, points: Map(step -> value), dash}; draw() shows what is in them now.
 // `legend` shows the values under the cursor, `log` is the scale at first, `x` writes the places on the axis
 // below, `incrs` are the distances between them.
@@ -91,7 +97,7 @@ export class Plot {
     const whole = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 50000, 100000];
     this.chart = new uPlot({
       ...this.#size(),
-      scales: { x: { time: false }, y: this.log ? { distr: 3 } : {} },
+      scales: { x: { time: false }, y: this.log ? { distr: 3 } : { range: around } },
       cursor: { sync: this.sync ? { key: this.sync } : undefined, drag: { x: true, y: false } },
       legend: { show: this.legend },
       axes: [

@@ -179,7 +179,7 @@ def test_a_row_is_what_was_sent(kind):
 
     class Paper:
         def observe(self):
-            return dataclasses.replace(SEEN, screenshot=f"{len(sent):064x}")
+            return dataclasses.replace(SEEN, screenshot=f"{len(sent) + 1:064x}")
 
         def act(self, action):
             pass
