@@ -50,13 +50,13 @@ class Budget:
     batch: int = 64
     group: int = 4
     staleness: int = 1
-    value_episodes: int = 1024
+    value_episodes: int = 2048
     value_steps: int = 150
     seeds: int = 20
     minibatches: int = 4
     rate: float = 3e-4
     critic_rate: float = 5e-4
-    least: float = 0.1
+    least: float = 0.05
     """Explained variance that the critic must have."""
 
 

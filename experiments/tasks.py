@@ -18,8 +18,8 @@ STEPS: dict[str, int] = {
     "miniwob/click-checkboxes": 8,
     "miniwob/enter-text": 5,
     "miniwob/navigate-tree": 6,
-    "games/infinity-loop-easy": 10,
     "miniwob/click-test-2": 3,
+    "games/infinity-loop-easy": 10,
     "miniwob/focus-text-2": 3,
     "miniwob/identify-shape": 3,
     "miniwob/unicode-test": 3,
@@ -58,7 +58,7 @@ _TASKS = tuple(STEPS)
 WHOLE = Suite(
     chosen=_TASKS[:10],
     rest=_TASKS[10:],
-    groups={"clicks": _TASKS[:5], "forms": _TASKS[5:8], "search and games": _TASKS[8:10]},
+    groups={"buttons": _TASKS[:5], "forms": _TASKS[5:8], "search": _TASKS[8:10]},
     tooled=(
         "miniwob/click-button", "miniwob/click-link", "miniwob/click-option",
         "miniwob/click-checkboxes", "miniwob/navigate-tree", "miniwob/click-tab-2-easy",
