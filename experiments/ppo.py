@@ -46,15 +46,15 @@ VARIANTS: dict[str, dict[str, Any]] = {
 class Budget:
     """How much a run may cost: the same for all variants of a table."""
 
-    updates: int = 16
-    batch: int = 64
+    updates: int = 24
+    batch: int = 128
     group: int = 4
     staleness: int = 1
     value_episodes: int = 2048
     value_steps: int = 150
     seeds: int = 20
     minibatches: int = 4
-    rate: float = 3e-4
+    rate: float = 2e-4
     critic_rate: float = 5e-4
     least: float = 0.05
     """Explained variance that the critic must have."""

@@ -26,7 +26,7 @@ Encoded: TypeAlias = tuple[list[int], int]
 """The tokens of a row, and where its answer begins."""
 
 FORM = PromptFormat("element", "elements")
-STEPS = 2000
+STEPS = 4000
 BATCH, WINDOW = 48, 16
 RATE, WARMUP = 3e-3, 60
 
