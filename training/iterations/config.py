@@ -13,6 +13,7 @@ from training.errors import BadConfig
 from training.evaluations import suites
 from training.iterations.schedule import KINDS
 from training.presets import fields_of, presets_of, read_config
+from training.presets.fields import read_number
 from training.rollouts import choosing
 
 COLLECT, DATA, SCHEDULE, TRAINING, DECISION = (
@@ -168,15 +169,8 @@ def _read(one: dataclasses.Field[Any], value: object) -> object:
         return text
     if isinstance(one.default, str):
         return text
-    whole = isinstance(one.default, int)
-    try:
-        number: int | float = int(text) if whole else float(text)
-    except ValueError:
-        raise ValueError(f"{text!r} is not a {'whole ' if whole else ''}number") from None
     low, high = one.metadata["low"], one.metadata["high"]
-    if not low <= number <= high:  # also refuses nan
-        raise ValueError(f"{text} is not between {low:g} and {high:g}")
-    return number
+    return read_number(text, whole=isinstance(one.default, int), low=low, high=high)
 
 
 def _together(config: IterationConfig, found: Mapping[str, Any]) -> dict[str, str]:

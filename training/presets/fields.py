@@ -27,13 +27,18 @@ class Field:
                 raise ValueError(f"{text!r} is not one of {', '.join(self.choices)}")
             return text
         whole = isinstance(self.default, int)
-        try:
-            number: int | float = int(text) if whole else float(text)
-        except ValueError:
-            raise ValueError(f"{text!r} is not a {'whole ' if whole else ''}number") from None
-        if not self.low <= number <= self.high:  # also refuses nan
-            raise ValueError(f"{text} is not between {self.low:g} and {self.high:g}")
-        return number
+        return read_number(text, whole=whole, low=self.low, high=self.high)
+
+
+def read_number(text: str, *, whole: bool, low: float, high: float) -> int | float:
+    """Return what was typed as a number from `low` to `high`; raises ValueError saying what is allowed."""
+    try:
+        number: int | float = int(text) if whole else float(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a {'whole ' if whole else ''}number") from None
+    if not low <= number <= high:  # also refuses nan
+        raise ValueError(f"{text} is not between {low:g} and {high:g}")
+    return number
 
 
 LEARNING_RATE = Field(

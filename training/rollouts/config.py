@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from training.errors import BadConfig
+from training.presets.fields import read_number
 
 
 def _value(default: Any, label: str, help: str, low: float = 0, high: float = 0) -> Any:
@@ -101,12 +102,5 @@ def _read(one: dataclasses.Field[Any], value: object) -> object:
         if text.lower() in ("false", "no", "off", "0", ""):
             return False
         raise ValueError(f"{text!r} is not yes or no")
-    whole = isinstance(one.default, int)
-    try:
-        number: int | float = int(text) if whole else float(text)
-    except ValueError:
-        raise ValueError(f"{text!r} is not a {'whole ' if whole else ''}number") from None
     low, high = one.metadata["low"], one.metadata["high"]
-    if not low <= number <= high:  # also refuses nan
-        raise ValueError(f"{text} is not between {low:g} and {high:g}")
-    return number
+    return read_number(text, whole=isinstance(one.default, int), low=low, high=high)
