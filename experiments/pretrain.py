@@ -7,16 +7,18 @@ prompt counts, since a list of elements with an instruction over it teaches read
 from __future__ import annotations
 
 import itertools
+import os
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
 import torch
 import torch.nn.functional as F
+from torch.utils.data import DataLoader, Dataset
 
-from agent.serving.checkpoint import load
+from agent.serving.checkpoint import Loaded, load
 from agent.serving.manifest import write_manifest
 from experiments import screens
 from training.algos.schedule import cosine
@@ -38,75 +40,101 @@ def texts(seed: int, count: int) -> list[str]:
 
 
 def pretrain(folder: Path, *, steps: int, seed: int = 0, threads: int = 2) -> float:
-    """Train the checkpoint in `folder` in place; returns the seconds that it took."""
+    """Train the checkpoint in `folder` in place, on a GPU if there is one.
+
+    Returns the seconds that it took.
+    """
     torch.set_num_threads(threads)
     torch.manual_seed(seed)
     loaded = load(folder)
-    model, pad = loaded.model, loaded.processor.pad_id
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    model, pad = loaded.model.to(device), loaded.processor.pad_id
     model.requires_grad_(True)
     model.train()
     model.config.use_cache = False
     optimiser = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=0.01, betas=(0.9, 0.98))
-
-    def encode(row: Row) -> Encoded:
-        prompt = loaded.processor.prompt(row.messages).ids
-        return [*prompt, *loaded.processor.target_ids(row.target)], len(prompt)
-
     begun, right = time.monotonic(), list[float]()
-    for step, batch in enumerate(itertools.islice(_batches(encode, seed), steps), start=1):
+    for step, batch in enumerate(itertools.islice(_batches(loaded, seed), steps), start=1):
         for group in optimiser.param_groups:
             group["lr"] = cosine(step, steps, warmup=min(WARMUP, steps // 4 + 1), height=RATE)
         length = max(len(ids) for ids, _ in batch)
-        ids = torch.tensor([one + [pad] * (length - len(one)) for one, _ in batch])
+        padded = [one + [pad] * (length - len(one)) for one, _ in batch]
+        ids = torch.tensor(padded, device=device)
+        starts = torch.tensor([start for _, start in batch], device=device)
         targets = ids.masked_fill(ids == pad, -100)
         # Padding stands on the right: causal attention never looks at it.
         logits = model(input_ids=ids).logits[:, :-1]
-        loss = _loss(logits, targets[:, 1:], [start for _, start in batch])
+        loss = _loss(logits, targets[:, 1:], starts)
         torch.autograd.backward(loss)
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimiser.step()
         optimiser.zero_grad()
         if step % 5 == 0 or step == steps:  # batches are of like length: one alone says little
-            right.append(_right(logits, targets, [start for _, start in batch]))
+            right.append(_right(logits, targets[:, 1:], starts))
         if step % 100 == 0 or step == steps:
-            share = sum(right) / len(right)
-            print(f"base: step {step} of {steps}, {share:.2f} of the answers are right", flush=True)
+            share, passed = sum(right) / len(right), time.monotonic() - begun
+            print(
+                f"base: step {step} of {steps} after {passed:.0f} s, {share:.3f} of the answers are right",
+                flush=True,
+            )
             right.clear()
-            model.save_pretrained(folder)  # a look at it while it learns
     seconds = time.monotonic() - begun
-    model.save_pretrained(folder)
+    model.cpu().save_pretrained(folder)
     write_manifest(folder, loaded.manifest)
     return seconds
 
 
-def _loss(logits: torch.Tensor, targets: torch.Tensor, starts: Sequence[int]) -> torch.Tensor:
+def _loss(logits: torch.Tensor, targets: torch.Tensor, starts: torch.Tensor) -> torch.Tensor:
     """Return the mean over all tokens plus the mean over those of the answers.
 
     Most tokens of a made-up screen can't be foreseen: alone they would drown the ones that can.
     """
     each = F.cross_entropy(logits.transpose(1, 2), targets, reduction="none")
     real = targets != -100
-    answer = real & (torch.arange(targets.shape[1])[None] >= torch.tensor(starts)[:, None] - 1)
+    answer = real & _answers(targets, starts)
     return each[real].mean() + each[answer].mean()
 
 
-def _right(logits: torch.Tensor, targets: torch.Tensor, starts: Sequence[int]) -> float:
+def _right(logits: torch.Tensor, targets: torch.Tensor, starts: torch.Tensor) -> float:
     """Return the share of answers whose every token is the likeliest one."""
-    said, wanted = logits.argmax(-1), targets[:, 1:]
-    same = (said == wanted) | (wanted == -100)
-    return sum(bool(row[at - 1 :].all()) for row, at in zip(same, starts, strict=True)) / len(
-        starts
-    )
+    same = (logits.argmax(-1) == targets) | (targets == -100) | ~_answers(targets, starts)
+    return float(same.all(1).float().mean())
 
 
-def _batches(encode: Callable[[Row], Encoded], seed: int) -> Iterator[Sequence[Encoded]]:
-    """Yield batches of encoded rows of like length, never the same episode twice."""
-    rng = random.Random(seed)
-    for part in itertools.count():
-        made = rows(screens.episodes(seed * 1_000_003 + part, BATCH * WINDOW), FORM)
+def _answers(targets: torch.Tensor, starts: torch.Tensor) -> torch.Tensor:
+    """Return which targets are at or behind the start of their row's answer."""
+    return torch.arange(targets.shape[1], device=targets.device)[None] >= starts[:, None] - 1
+
+
+class _Windows(Dataset[list[list[Encoded]]]):
+    """Window n: the batches of made-up episodes that no other window has, each of like length."""
+
+    def __init__(self, loaded: Loaded, seed: int) -> None:
+        self._processor, self._seed = loaded.processor, seed
+
+    def __getitem__(self, n: int) -> list[list[Encoded]]:
+        made = rows(screens.episodes(self._seed * 1_000_003 + n, BATCH * WINDOW), FORM)
         encoded = sorted(
-            (encode(row) for row in made if isinstance(row, Row)), key=lambda one: len(one[0])
+            (self._encoded(row) for row in made if isinstance(row, Row)), key=lambda e: len(e[0])
         )
         groups = [encoded[n : n + BATCH] for n in range(0, len(encoded) - BATCH + 1, BATCH)]
-        rng.shuffle(groups)
+        random.Random(f"{self._seed}/{n}").shuffle(groups)
+        return groups
+
+    def _encoded(self, row: Row) -> Encoded:
+        prompt = self._processor.prompt(row.messages).ids
+        return [*prompt, *self._processor.target_ids(row.target)], len(prompt)
+
+
+def _batches(loaded: Loaded, seed: int) -> Iterator[Sequence[Encoded]]:
+    """Yield batches of encoded rows of like length, never the same episode twice."""
+    # A GPU waits for the encoding; two cores would only take time from each other.
+    workers = min(8, (os.cpu_count() or 1) - 2) if torch.cuda.is_available() else 0
+    windows = DataLoader(
+        _Windows(loaded, seed),
+        batch_size=None,
+        sampler=itertools.count(),  # type: ignore[arg-type]
+        num_workers=max(0, workers),
+    )
+    for groups in windows:
         yield from groups

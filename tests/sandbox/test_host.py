@@ -158,8 +158,9 @@ def test_repeated_failures_keep_their_cause_and_pause(
     for _ in range(5):
         host.step()
     assert Sandbox.objects.count() == rows <= 4
-    tried = Sandbox.objects.exclude(state=State.PROVISIONING)
-    assert list(tried.values_list("cause", flat=True)) == ["Xvnc: no memory"] * 3
+    tried = Sandbox.objects.exclude(state=State.PROVISIONING)  # the fourth may have failed by now
+    causes = list(tried.values_list("cause", flat=True))
+    assert set(causes) == {"Xvnc: no memory"} and 3 <= len(causes) <= rows
 
 
 def test_nothing_stays_in_a_middle_state(make_host: Callable[..., Host]) -> None:
