@@ -1,0 +1,156 @@
+"""What some computers can do beyond `sandbox.provider`: one small protocol each.
+
+A caller asks `isinstance(desktop, Terminals)`; a computer that can't do a thing does not have its methods.
+Everything that changes the computer carries the lease's `epoch` and raises StaleLease.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from sandbox.provider import Handle
+from trajectory import Element
+
+
+@runtime_checkable
+class Snapshots(Protocol):
+    """A Provider that can put a computer back to an earlier moment."""
+
+    def snapshot(self, handle: Handle, name: str) -> None:
+        """Keep the computer's whole state (memory, disk, devices) as `name`; raises SandboxError."""
+        ...
+
+    def restore(self, handle: Handle, name: str) -> Handle:
+        """Go back to `name` and return the handle of the new boot_id; epoch and ledger start afresh.
+
+        Clock, randomness, machine id and tokens are renewed. Raises SandboxError.
+        """
+        ...
+
+    def snapshots(self, handle: Handle) -> list[str]: ...
+
+    def forget(self, handle: Handle, name: str) -> None:
+        """Delete a snapshot; fine if there is none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file or folder of the desktop's home: `path` relative to it, `size` in bytes."""
+
+    path: str
+    folder: bool
+    size: int
+    modified_at: float
+
+
+@runtime_checkable
+class FileTree(Protocol):
+    """A Desktop whose home can be looked through; nothing outside the home, links never followed out."""
+
+    def list_files(self, path: str = "") -> list[Entry]: ...
+
+    def watch_files(self, path: str = "", *, seconds: float) -> Iterator[Entry]:
+        """Yield what is made or written below `path` until `seconds` have passed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a terminal said since `offset`; `exit_code` once its program has ended."""
+
+    data: bytes
+    offset: int
+    exit_code: int | None = None
+
+
+@runtime_checkable
+class Terminals(Protocol):
+    """A Desktop with shell sessions on a PTY; the same file tree that the screen sees."""
+
+    def open_terminal(
+        self, *, epoch: int, columns: int = 80, rows: int = 24, command: str = ""
+    ) -> str:
+        """Start a shell (or `command`) and return its id."""
+        ...
+
+    def write_terminal(self, terminal: str, data: bytes, *, epoch: int) -> None: ...
+
+    def read_terminal(self, terminal: str, *, offset: int, wait_ms: int = 1000) -> Output:
+        """Return what came after `offset`, waiting up to `wait_ms` for something."""
+        ...
+
+    def resize_terminal(self, terminal: str, *, columns: int, rows: int, epoch: int) -> None: ...
+
+    def close_terminal(self, terminal: str, *, epoch: int) -> None:
+        """Kill what runs in it; fine if it has ended."""
+        ...
+
+
+@runtime_checkable
+class Python(Protocol):
+    """A Desktop with one Python session whose names last from call to call."""
+
+    def run_python(
+        self, code: str, *, epoch: int, action_id: str, timeout_ms: int = 30_000
+    ) -> str: ...
+
+
+@runtime_checkable
+class Clipboard(Protocol):
+    """A Desktop whose clipboard can be read and set; at most 1 MiB of text."""
+
+    def clipboard(self) -> str: ...
+
+    def set_clipboard(self, text: str, *, epoch: int) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A window: `box` is (left, top, width, height) in pixels of the frame."""
+
+    id: str
+    title: str
+    program: str
+    box: tuple[int, int, int, int]
+    active: bool = False
+
+
+@runtime_checkable
+class Windows(Protocol):
+    """A Desktop that knows its windows."""
+
+    def windows(self) -> list[Window]: ...
+
+    def activate_window(self, window: str, *, epoch: int) -> None: ...
+
+    def close_window(self, window: str, *, epoch: int) -> None: ...
+
+
+@runtime_checkable
+class Accessibility(Protocol):
+    """A Desktop with an accessibility tree of all its programs."""
+
+    def accessibility(self, *, limit: int = 2000) -> list[Element]: ...
+
+
+@runtime_checkable
+class Recordings(Protocol):
+    """A Desktop that can film its screen."""
+
+    def start_recording(self, *, epoch: int, fps: int = 10) -> None: ...
+
+    def stop_recording(self, *, epoch: int) -> bytes:
+        """Return the film: WebM."""
+        ...
+
+
+@runtime_checkable
+class Ports(Protocol):
+    """A Desktop whose programs' TCP ports (on its loopback) can be reached from outside."""
+
+    def ports(self) -> list[int]:
+        """Return what listens in the computer, but for its own guest."""
+        ...
