@@ -5,7 +5,7 @@ from __future__ import annotations
 from celery import shared_task
 
 
-@shared_task(queue="default", ignore_result=True)
+@shared_task(ignore_result=True)
 def reconcile() -> None:
     """Make the policy servers serve what the deployments say; beat asks for it every few seconds."""
     from agent import deployments

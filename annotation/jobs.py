@@ -12,7 +12,7 @@ def soon(job: CeleryTask, row_id: int) -> None:
     transaction.on_commit(lambda: job.apply_async((row_id,), retry=False), robust=True)
 
 
-@shared_task(queue="agent", ignore_result=True)
+@shared_task(ignore_result=True)
 def prepare(session_id: int) -> None:
     """Lease and set up a computer for a session."""
     from annotation import preparing
@@ -20,7 +20,7 @@ def prepare(session_id: int) -> None:
     preparing.prepare(session_id)
 
 
-@shared_task(queue="agent", ignore_result=True)
+@shared_task(ignore_result=True)
 def propose(point_id: int) -> None:
     """Ask the policy about a decision point."""
     from annotation import proposals
@@ -28,7 +28,7 @@ def propose(point_id: int) -> None:
     proposals.propose(point_id)
 
 
-@shared_task(queue="agent", ignore_result=True)
+@shared_task(ignore_result=True)
 def execute(step_id: int) -> None:
     """Do a chosen step."""
     from annotation import steps
@@ -36,7 +36,7 @@ def execute(step_id: int) -> None:
     steps.execute(step_id)
 
 
-@shared_task(queue="agent", ignore_result=True)
+@shared_task(ignore_result=True)
 def close(session_id: int) -> None:
     """Verify and submit a session that is ending."""
     from annotation import endings
@@ -44,7 +44,7 @@ def close(session_id: int) -> None:
     endings.close(session_id)
 
 
-@shared_task(queue="default", ignore_result=True)
+@shared_task(ignore_result=True)
 def reap() -> None:
     """Find what dead processes left undone; beat calls it every few seconds."""
     from annotation import reaper

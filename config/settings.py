@@ -108,6 +108,21 @@ CHANNEL_LAYERS: dict[str, Any] = {
 CELERY_BROKER_URL = BROKER_URL
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_DEFAULT_QUEUE = "default"
+# By what a job waits for: a policy or a desktop, a trainer; everything else is default.
+CELERY_TASK_ROUTES = {
+    **{
+        job: {"queue": "agent"}
+        for job in (
+            "annotation.jobs.prepare",
+            "annotation.jobs.propose",
+            "annotation.jobs.execute",
+            "annotation.jobs.close",
+            "training.jobs.calibrate",
+        )
+    },
+    "training.jobs.supervise_run": {"queue": "training"},
+    "training.jobs.keep_iteration_server": {"queue": "training"},
+}
 CELERY_TASK_ACKS_LATE = False  # a lost job is found again by its row, a doubled one costs time
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False

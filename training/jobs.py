@@ -6,7 +6,7 @@ from celery import shared_task
 from celery.signals import worker_shutting_down
 
 
-@shared_task(queue="training", acks_late=True, ignore_result=True)
+@shared_task(acks_late=True, ignore_result=True)
 def supervise_run(run_id: int) -> None:
     """Look after a run's trainer until it ends; does nothing where somebody else does."""
     from training.supervise import supervise
@@ -48,7 +48,7 @@ def advance_iterations() -> None:
     driver.advance_all()
 
 
-@shared_task(queue="training", acks_late=True, ignore_result=True)
+@shared_task(acks_late=True, ignore_result=True)
 def keep_iteration_server(iteration_id: int) -> None:
     """Start or stop the policy server of an iteration on this machine, as its row wants."""
     from training.iterations import serving
@@ -56,7 +56,7 @@ def keep_iteration_server(iteration_id: int) -> None:
     serving.keep(iteration_id)
 
 
-@shared_task(queue="agent", acks_late=True, ignore_result=True)
+@shared_task(acks_late=True, ignore_result=True)
 def calibrate(calibration_id: int) -> None:
     """Have a reward model judge its labelled set; does nothing where another job does."""
     from training.rewards import calibrations
