@@ -223,8 +223,22 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 20 * 1024 * 1024  # an imported list of tasks
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {"about": {"()": "sandbox.logs.AboutFilter"}},
+    "formatters": {
+        "line": {"format": "{asctime} {levelname} {name}:{about} {message}", "style": "{"},
+        "json": {
+            "()": "pythonjsonlogger.json.JsonFormatter",
+            "format": "{asctime}{levelname}{name}{message}",
+            "style": "{",
+        },
+    },
+    "handlers": {
+        "console": {
+            "class": "logging.StreamHandler",
+            "formatter": env.choice("LOG_FORMAT", "line", ("line", "json")),
+            "filters": ["about"],
+        }
+    },
     "root": {"handlers": ["console"], "level": env.text("LOG_LEVEL") or "INFO"},
     "loggers": {"django.request": {"level": "ERROR"}, "httpx": {"level": "WARNING"}},
 }
