@@ -19,7 +19,7 @@ from playwright.async_api import async_playwright
 
 from sandbox.provider import Desktop, DesktopLost, Handle, ProvisionFailed, SandboxSpec
 from sandbox.providers.browser.provider import BrowserProvider
-from sandbox.providers.browser.rfb_input import Reader, key_name
+from sandbox.providers.hand import Reader, key_name
 from sandbox.rfb import Key, Pointer, encode_input
 from sandbox.stream import Relay
 from tests.sandbox.desktops import needs_headless_shell, new_id

@@ -27,9 +27,9 @@ from sandbox import provider
 from sandbox.provider import DesktopLost, Frame
 from sandbox.providers.browser import BrowserPage, Fleet, PageSpec
 from sandbox.providers.browser.input import Hands
-from sandbox.providers.browser.rfb import Screen
-from sandbox.providers.browser.rfb_input import Reader
 from sandbox.providers.browser.view import View
+from sandbox.providers.hand import Reader
+from sandbox.providers.screen import Screen
 from sandbox.rfb import Key, Pointer
 from trajectory import Action, AskUser, Fail, Finish, Navigate, Shell, Wait
 

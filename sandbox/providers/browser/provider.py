@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import sandbox
-from sandbox.desktop import GuestDesktop
+from sandbox.desktop import GuestScreen
 from sandbox.provider import Desktop, DesktopLost, Handle, ProvisionFailed, SandboxSpec
 from sandbox.providers import records
 from sandbox.providers.browser.process import program
@@ -174,8 +174,8 @@ class BrowserProvider:
             process.wait()
 
 
-class _PageDesktop(GuestDesktop):
-    """A GuestDesktop that names why its page was lost, where the page's process left a cause."""
+class _PageDesktop(GuestScreen):
+    """A GuestScreen that names why its page was lost, where the page's process left a cause."""
 
     def _ask(self, *request: Any, **options: Any) -> tuple[dict[str, Any], bytes]:
         try:

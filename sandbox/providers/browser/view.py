@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 
 from sandbox.provider import DesktopLost
 from sandbox.providers.browser.target import Target
+from sandbox.providers.screen import Seen
 
 QUALITY = 75
 _FRAME_S = 1 / 60
 _PICTURE_S = 1 / 20
 """A picture costs as much as ten frames, and people see no difference beyond this."""
-
-Seen = Callable[[bytes], None]
-"""Called with each new picture, on the view's thread."""
 
 
 class View:

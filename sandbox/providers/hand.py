@@ -39,7 +39,7 @@ class Made(NamedTuple):
 
 
 def key_name(keysym: int) -> str:
-    """Return the canonical name of the key; "" for one that a page has no use for."""
+    """Return the canonical name of the key; "" for one that nothing here has a use for."""
     if keysym in _NAMED:
         return _NAMED[keysym]
     code = keysym - _UNICODE if keysym >= _UNICODE else keysym

@@ -1,4 +1,6 @@
-"""RFB 3.8 (RFC 6143) for a page: JPEG pictures in Tight rectangles, keys and mouse back to it.
+"""RFB 3.8 (RFC 6143) for what has pictures but no RFB of its own: a page, a phone.
+
+JPEG pictures go out in Tight rectangles, keys and mouse come back.
 
 The socket is a unix one that only its owner may open, so security is None; the relay in front of it
 keeps people out.
@@ -11,10 +13,10 @@ import io
 import struct
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 from PIL import Image
 
-from sandbox.providers.browser.view import View
 from sandbox.rfb import (
     SECURITY_NONE,
     SET_ENCODINGS,
@@ -39,14 +41,27 @@ _ARROW = (
     "XooooooX.", "XoooooooX", "XooooXXXX", "XoXXooX..", "XX.XooX..", "X...XooX.", "....XooX.",
     ".....XX..",
 )  # fmt: skip
-"""The pointer is not part of a page's picture: X black, o white. Drawn for this file."""
+"""The pointer is not part of the picture: X black, o white. Drawn for this file."""
+
+Seen = Callable[[bytes], None]
+"""Called with each new picture (JPEG), on any thread."""
 
 Act = Callable[[Key | Pointer], None]
 """Called with what a viewer did; it must not block for long."""
 
 
+class View(Protocol):
+    """What changes and can be looked at; it need not work while nobody does."""
+
+    def watch(self, seen: Seen) -> None:
+        """Tell `seen` of every new picture, beginning with the newest there is."""
+        ...
+
+    def unwatch(self, seen: Seen) -> None: ...
+
+
 class Screen:
-    """Serves one page to any number of viewers; all may type, for the relay decides who does."""
+    """Serves one view to any number of viewers; all may type, for the relay decides who does."""
 
     def __init__(self, view: View, act: Act, *, width: int, height: int, name: str) -> None:
         self._view, self._act = view, act
