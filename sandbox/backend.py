@@ -8,6 +8,8 @@ from collections import deque
 from itertools import islice
 from typing import cast
 
+from sandbox import dial
+from sandbox.provider import SandboxError
 from sandbox.rfb import DesktopHandshake, ProtocolError
 
 HIGH_WATER = 1 << 20
@@ -129,16 +131,17 @@ class Backend(asyncio.BufferedProtocol):
             self._transport.close()
 
 
-async def connect(path: str, password: str) -> tuple[Backend, bytes]:
+async def connect(
+    path: str, password: str, gateway: dial.Gateway | None = None
+) -> tuple[Backend, bytes]:
     """Open the desktop's RFB socket and log in; the bytes are the start of its ServerInit.
 
     Raises DesktopGone.
     """
-    loop = asyncio.get_running_loop()
     backend = Backend()
     try:
         async with asyncio.timeout(HANDSHAKE_S):
-            await loop.create_unix_connection(lambda: backend, path)
+            await dial.connect(backend, path, "rfb", gateway)
             shake = DesktopHandshake(password)
             while True:
                 data = await backend.read()
@@ -148,7 +151,7 @@ async def connect(path: str, password: str) -> tuple[Backend, bytes]:
                 backend.write(reply)
                 if rest is not None:
                     return backend, rest
-    except (OSError, TimeoutError, ProtocolError, DesktopGone) as error:
+    except (OSError, TimeoutError, ProtocolError, SandboxError, DesktopGone) as error:
         backend.close()
         raise DesktopGone(f"no RFB connection to the desktop: {error}") from error
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Protocol
 
+from sandbox.dial import Gateway
 from sandbox.rfb import Key, Pointer
 
 
@@ -34,6 +35,7 @@ class Grant:
     rfb_socket: str
     rfb_password: str = field(repr=False)
     session_key: str = field(default="", repr=False)
+    gateway: Gateway | None = None  # where the screen is on another host
 
 
 @dataclass(frozen=True, slots=True)

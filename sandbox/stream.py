@@ -90,7 +90,7 @@ class Stream:
     async def _open(self) -> Refused | None:
         try:
             self._backend, init = await backend.connect(
-                self.grant.rfb_socket, self.grant.rfb_password
+                self.grant.rfb_socket, self.grant.rfb_password, self.grant.gateway
             )
             async with asyncio.timeout(backend.HANDSHAKE_S):
                 early = await self._shake_hands()
