@@ -10,7 +10,14 @@ DESKTOP = (
     # programs that people and agents open
     *("xterm", "mousepad", "pcmanfm", "chromium"),
     # what the guest calls
-    *("python3-minimal", "python3-pil", "python3-xlib", "x11-utils", "x11-xserver-utils", "xdotool"),
+    *(
+        "python3-minimal",
+        "python3-pil",
+        "python3-xlib",
+        "x11-utils",
+        "x11-xserver-utils",
+        "xdotool",
+    ),
     *("procps", "psmisc", "xclip", "ca-certificates", "curl"),
 )
 """What every desktop has, whatever it runs in."""

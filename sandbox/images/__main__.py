@@ -1,0 +1,33 @@
+"""`python -m sandbox.images build NAME`: build an image once, into the user's cache."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from sandbox.images import qemu
+from sandbox.provider import ProvisionFailed
+
+RECIPES = {"qemu": qemu.build}
+
+
+def main() -> None:
+    """Build what is asked for, saying each step; exit status 1 with the reason if it fails."""
+    parser = argparse.ArgumentParser(prog="python -m sandbox.images", description=__doc__)
+    parser.add_argument("do", choices=["build"])
+    parser.add_argument("name", choices=sorted(RECIPES))
+    options = parser.parse_args()
+    started = time.monotonic()
+
+    def say(what: str) -> None:
+        print(f"[{time.monotonic() - started:6.1f} s] {what}", flush=True)
+
+    try:
+        print(f"built: {RECIPES[options.name](say)}")
+    except ProvisionFailed as error:
+        sys.exit(f"images: {error}")
+
+
+if __name__ == "__main__":
+    main()
