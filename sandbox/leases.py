@@ -93,7 +93,8 @@ def connect(lease: Lease) -> Desktop:
     lease = Lease.objects.select_related("sandbox").get(pk=lease.pk)
     if lease.state != Lease.State.ACTIVE or lease.sandbox.epoch != lease.epoch:
         raise _over(lease)
-    provider = providers.load(lease.sandbox.provider, state=settings.STATE_DIR / "sandboxes")
+    name = lease.sandbox.provider
+    provider = providers.load(name, state=settings.STATE_DIR / "sandboxes" / name)
     desktop = provider.connect(lease.sandbox.as_handle())
     try:
         desktop.fence(lease.epoch)

@@ -25,8 +25,8 @@ _LIVE = (*_COMING, Sandbox.State.READY, Sandbox.State.LEASED)
 
 
 def provider(name: str) -> Provider:
-    """Return this host's provider `name`, with the folder that its computers live in."""
-    return providers.load(name, state=settings.STATE_DIR / "sandboxes")
+    """Return this host's provider `name`; its computers live in a folder of its own."""
+    return providers.load(name, state=settings.STATE_DIR / "sandboxes" / name)
 
 
 def of_host(host: str) -> QuerySet[Sandbox]:

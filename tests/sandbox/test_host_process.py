@@ -89,7 +89,7 @@ def test_a_desktop_outlives_its_host_and_not_its_own_death(start: Start) -> None
     out, _ = second.communicate(timeout=30)
     assert second.returncode == 0, out
     assert pool.provider("local").running() == []
-    assert not list((settings.STATE_DIR / "sandboxes").iterdir())
+    assert not list((settings.STATE_DIR / "sandboxes" / "local").iterdir())
     assert set(Sandbox.objects.values_list("state", flat=True)) == {Sandbox.State.GONE}
 
 
