@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from guest.computer import Computer
+from guest.routes import DESKTOP
 from guest.server import Server
 
 
@@ -17,7 +18,7 @@ def main() -> None:
     parser.add_argument("--boot-id", required=True)
     options = parser.parse_args()
     computer = Computer(options.display, boot_id=options.boot_id)
-    with Server(options.socket, computer, limits="unknown") as server:
+    with Server(options.socket, computer, limits="unknown", routes=DESKTOP) as server:
         server.serve_forever()
 
 

@@ -45,6 +45,7 @@ def main() -> None:
     try:
         # Reading the guest's modules takes as long as Xvnc and openbox together: do both at once.
         from guest.computer import Computer
+        from guest.routes import DESKTOP
         from guest.server import Server
 
         _wait_for_socket(_X_SOCKET, x_server)
@@ -55,7 +56,7 @@ def main() -> None:
             raise BootError(f"openbox did not announce itself within {_TIMEOUT_S:g} s")
         time.sleep(_MANAGER_GRACE_S)
         _keep_running("tint2")
-        server = Server(options.run / "guest.sock", computer, limits=options.limits)
+        server = Server(options.run / "guest.sock", computer, limits=options.limits, routes=DESKTOP)
         threading.Thread(target=server.serve_forever, name="guest", daemon=True).start()
         (options.run / "ready").touch()
         x_server.wait()

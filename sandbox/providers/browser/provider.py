@@ -16,7 +16,6 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import sandbox
 from sandbox.desktop import GuestScreen
@@ -71,7 +70,7 @@ class BrowserProvider:
         """Return the desktop behind `handle`; raises DesktopLost with the cause of its end."""
         if not self.alive(handle):
             raise DesktopLost(f"{handle.name} does not run any more: {self._cause(handle)}")
-        return _PageDesktop(handle)
+        return GuestScreen(handle, cause=lambda: _left(handle))
 
     def alive(self, handle: Handle) -> bool:
         """Whether the very process of `handle` still runs."""
@@ -172,18 +171,6 @@ class BrowserProvider:
             raise DesktopLost(f"{handle.name}: process {pid} survives SIGKILL")
         if process is not None:
             process.wait()
-
-
-class _PageDesktop(GuestScreen):
-    """A GuestScreen that names why its page was lost, where the page's process left a cause."""
-
-    def _ask(self, *request: Any, **options: Any) -> tuple[dict[str, Any], bytes]:
-        try:
-            return super()._ask(*request, **options)
-        except DesktopLost as error:
-            if not (cause := _left(self._handle)):
-                raise
-            raise DesktopLost(f"{self._handle.name}: {cause}") from error
 
 
 def _left(handle: Handle) -> str:
