@@ -49,13 +49,13 @@ def main() -> None:
         from guest.server import Server
 
         _wait_for_socket(_X_SOCKET, x_server)
-        _start("hsetroot", "-solid", "#2f6478")
-        _keep_running("openbox")
+        start("hsetroot", "-solid", "#2f6478")
+        keep_running("openbox")
         computer = Computer(":0", boot_id=options.boot_id)
         if not computer.windows.wait_for_manager(timeout_s=_TIMEOUT_S):
             raise BootError(f"openbox did not announce itself within {_TIMEOUT_S:g} s")
-        time.sleep(_MANAGER_GRACE_S)
-        _keep_running("tint2")
+        manager_grace()
+        keep_running("tint2")
         server = Server(options.run / "guest.sock", computer, limits=options.limits, routes=DESKTOP)
         threading.Thread(target=server.serve_forever, name="guest", daemon=True).start()
         (options.run / "ready").touch()
@@ -94,12 +94,18 @@ def _wait_for_socket(path: str, server: subprocess.Popen[bytes]) -> None:
         time.sleep(0.005)
 
 
-def _start(*argv: str) -> None:
+def start(*argv: str) -> None:
+    """Start a part of the session if it is installed."""
     if shutil.which(argv[0]):
         subprocess.Popen(argv, stdin=subprocess.DEVNULL)
 
 
-def _keep_running(program: str) -> None:
+def manager_grace() -> None:
+    """Wait until a window manager that has announced itself really manages what opens."""
+    time.sleep(_MANAGER_GRACE_S)
+
+
+def keep_running(program: str) -> None:
     """Start a part of the session, and again when it ends, at most once a second.
 
     One that is not installed is left out: its package is named in the log.

@@ -54,6 +54,11 @@ class Computer:
         """Raise the epoch and return it; keys and buttons that the old holder left down go up."""
         return self.gate.raise_to(epoch, released=self._input.let_go)
 
+    def renew(self, boot_id: str) -> None:
+        """Belong to another start, as a fork or a restored machine does: no epoch, no ledger yet."""
+        self._input.let_go()
+        self.boot_id, self.gate, self.ledger = boot_id, Gate(), Ledger()
+
     def perform(self, action: Action, *, epoch: int, action_id: str) -> tuple[Result, bool]:
         """Do `action` once and return (result, replayed); raises StaleLease, ActionFailed."""
         return self.ledger.once(action_id, lambda: self._perform(action, epoch))
