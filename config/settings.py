@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -155,6 +156,8 @@ SANDBOX_LOCAL_ACCEPTED = env.flag("SANDBOX_LOCAL_ACCEPTED", default=False)
 SANDBOX_POOL_SIZE = env.integer("SANDBOX_POOL_SIZE", 1)  # warm computers per host
 SANDBOX_MAX = env.integer("SANDBOX_MAX", 4)  # computers per host, leased ones included
 SANDBOX_HOST = env.text("SANDBOX_HOST") or socket.gethostname()
+# What `manage.py sandbox_ca` makes: who hosts and their callers are to each other.
+SANDBOX_TLS = Path(env.text("SANDBOX_TLS") or STATE_DIR / "tls")
 
 # --- models ---------------------------------------------------------------------------------------
 POLICY_URL = env.service("POLICY_URL", "http://127.0.0.1:8100")

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from sandbox.provider import Handle
+from sandbox.dial import Gateway
+from sandbox.provider import Desktop, Handle
 from trajectory import Element
 
 
@@ -33,6 +34,15 @@ class Snapshots(Protocol):
 
     def forget(self, handle: Handle, name: str) -> None:
         """Delete a snapshot; fine if there is none."""
+        ...
+
+
+@runtime_checkable
+class Reachable(Protocol):
+    """A Provider whose computers can also be used from another machine than their host."""
+
+    def connect_through(self, handle: Handle, gateway: Gateway) -> Desktop:
+        """Return the desktop behind `handle` on the host of `gateway`; raises DesktopLost, StaleLease."""
         ...
 
 

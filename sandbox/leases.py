@@ -5,36 +5,49 @@ Every change of owner raises the sandbox's epoch; the guest and the relay refuse
 
 from __future__ import annotations
 
+import time
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
-from django.db.models import Count, F
+from django.db.models import F
 from django.db.models.functions import Greatest, Least
 from django.utils import timezone
 
-from sandbox import hints, providers
-from sandbox.models import Lease, Sandbox, StreamTicket
+from sandbox import audit, claiming, hints, providers, queue, quota
+from sandbox.claiming import End, Seen, Wish
+from sandbox.models import Lease, Pool, Sandbox
 from sandbox.provider import Desktop, SandboxError
+from sandbox.queue import NoCapacity as NoCapacity
+from sandbox.quota import QuotaFull as QuotaFull
 
 TTL = timedelta(seconds=120)
 HARD_TTL = timedelta(hours=8)
+GRACE = timedelta(minutes=2)
+"""A person who was not heard of for the lease's ttl has so long to come back."""
+
+CAP_WARNING = timedelta(minutes=10)
 WRITE_EVERY = timedelta(seconds=15)
 RESET_WITHIN = timedelta(seconds=120)
-
-
-class NoCapacity(SandboxError):
-    """No computer is ready; the message says what the pool is doing."""
+POLL_S = (0.1, 0.5)
 
 
 class LeaseOver(SandboxError):
-    """The lease is not active any more; the message says since when and why."""
+    """The lease is not active any more: `ending` is a Lease.Ending, the message says since when."""
+
+    def __init__(self, message: str, *, ending: str = "") -> None:
+        super().__init__(message)
+        self.ending = ending
 
 
 class KeyTaken(SandboxError):
     """The idempotency key belongs to somebody else's lease."""
+
+
+class PoolRefuses(SandboxError):
+    """There is no such pool, or it is not for this purpose."""
 
 
 def acquire(
@@ -42,47 +55,42 @@ def acquire(
     owner: User | None,
     purpose: str,
     idempotency_key: str,
+    pool: Pool | str | None = None,
+    tenant: str = "",
     ttl: timedelta = TTL,
     hard_ttl: timedelta = HARD_TTL,
+    wait_s: float = 0.0,
 ) -> Lease:
-    """Lease the computer that has been ready longest; raises NoCapacity.
+    """Lease the computer of `pool` (None: the default pool) that has been ready longest.
 
-    The same key returns the same lease, active or over: look at its `state`. The guest learns the
-    new epoch from `connect`.
+    The same key returns the same lease, active or over: look at its `state`. If none is free, the
+    caller waits in the pool's queue: here for `wait_s`, then by asking again with the same key.
+    Who stops asking loses the turn. The queue goes round the tenants, by default the owners.
+    People get GRACE on top of `ttl`.
+
+    The computer answered when its host last probed it; whether it still does is proved by
+    `connect`, which also tells the guest the new epoch. Raises NoCapacity with the place in the
+    queue (QuotaFull and queue.Refused are kinds of it), KeyTaken, PoolRefuses.
     """
-    known = _of_key(idempotency_key, owner)
-    if known is not None:
-        return known
-    now = timezone.now()
-    try:
-        with transaction.atomic():
-            sandbox = (
-                Sandbox.objects.select_for_update(skip_locked=True)
-                .filter(state=Sandbox.State.READY)
-                .order_by("ready_at", "pk")
-                .first()
-            )
-            if sandbox is None:
-                raise NoCapacity(_what_the_pool_does())
-            sandbox.epoch += 1
-            sandbox.state = Sandbox.State.LEASED
-            sandbox.state_deadline = None
-            sandbox.save(update_fields=["epoch", "state", "state_deadline"])
-            return Lease.objects.create(
-                sandbox=sandbox,
-                epoch=sandbox.epoch,
-                owner=owner,
-                purpose=purpose,
-                idempotency_key=idempotency_key,
-                expires_at=now + min(ttl, hard_ttl),
-                hard_expires_at=now + hard_ttl,
-            )
-    except IntegrityError:
-        # Another process was first with the same key; what we locked is free again.
-        known = _of_key(idempotency_key, owner)
-        if known is None:
-            raise
-        return known
+    name = pool.name if isinstance(pool, Pool) else pool or Pool.DEFAULT
+    wish = Wish(owner, purpose, idempotency_key, name, _whole(ttl, purpose), hard_ttl)
+    until = time.monotonic() + wait_s
+    pause_s, longest_s = POLL_S
+    while True:
+        seen, lease = _try(wish, must_exist=pool is not None)
+        if lease is not None:
+            return lease
+        request = queue.ask(
+            key=wish.key, pool=seen.pool, owner=owner, purpose=purpose,
+            tenant=tenant or audit.actor(owner),
+        )  # fmt: skip
+        if request.pk != seen.request:
+            continue  # one may be there for whoever waits
+        left_s = until - time.monotonic()
+        if left_s <= 0:
+            raise queue.no_capacity(request)
+        time.sleep(min(pause_s, left_s))
+        pause_s = min(pause_s * 1.5, longest_s)
 
 
 def connect(lease: Lease) -> Desktop:
@@ -95,7 +103,13 @@ def connect(lease: Lease) -> Desktop:
         raise _over(lease)
     name = lease.sandbox.provider
     provider = providers.load(name, state=settings.STATE_DIR / "sandboxes" / name)
-    desktop = provider.connect(lease.sandbox.as_handle())
+    handle, gateway = lease.sandbox.as_handle(), gateway_to(lease)
+    if gateway is None:
+        desktop = provider.connect(handle)
+    elif isinstance(provider, Reachable):
+        desktop = provider.connect_through(handle, gateway)
+    else:
+        raise DesktopLost(f"a {name} computer can be used on its own host only: {gateway.host}")
     try:
         desktop.fence(lease.epoch)
     except BaseException:
@@ -105,11 +119,11 @@ def connect(lease: Lease) -> Desktop:
 
 
 def renew(lease: Lease, *, ttl: timedelta = TTL) -> None:
-    """Keep the lease for `ttl` from now; never shortens it and never passes its hard end.
+    """Keep the lease for `ttl` (people: and GRACE) from now; never shortens it nor passes its hard end.
 
     Cheap to call often: the row is written every WRITE_EVERY. Raises LeaseOver.
     """
-    now = timezone.now()
+    now, ttl = timezone.now(), _whole(ttl, lease.purpose)
     active = Lease.objects.filter(
         pk=lease.pk, epoch=lease.epoch, state=Lease.State.ACTIVE, expires_at__gt=now
     )
@@ -142,56 +156,52 @@ def give_control(lease: Lease, *, human: bool) -> None:
         raise _over(Lease.objects.select_related("sandbox").get(pk=lease.pk))
 
 
-def release(lease: Lease, *, reason: str) -> Lease:
-    """End the lease and send its computer to be reset; does nothing to one that is over."""
-    return _end(lease, Lease.State.RELEASED, reason, Sandbox.State.RESETTING)
+@dataclass(frozen=True, slots=True)
+class Times:
+    """When a lease runs out: at `quiet_at` its holder counts as away, at `ends_at` it is over.
+
+    Renewing moves both, up to `capped_at`; `warn_at` is when its holder should be told.
+    """
+
+    warn_at: datetime
+    quiet_at: datetime
+    ends_at: datetime
+    capped_at: datetime
 
 
-def lose(lease: Lease, *, cause: str) -> Lease:
-    """End a lease whose computer broke; the computer is FAILED and keeps `cause`."""
-    return _end(lease, Lease.State.LOST, cause, Sandbox.State.FAILED)
+def times(lease: Lease) -> Times:
+    """Return when to warn the lease's holder, and of what."""
+    quiet_at = lease.expires_at - _whole(timedelta(0), lease.purpose)
+    return Times(
+        warn_at=min(quiet_at, lease.hard_expires_at - CAP_WARNING),
+        quiet_at=quiet_at,
+        ends_at=lease.expires_at,
+        capped_at=lease.hard_expires_at,
+    )
 
 
-def reap(*, limit: int = 100) -> int:
-    """End the leases whose time is over; return how many. Any number may run at once."""
-    now = timezone.now()
-    with transaction.atomic():
-        late = list(
-            Lease.objects.select_for_update(skip_locked=True, no_key=True)
-            .filter(state=Lease.State.ACTIVE, expires_at__lte=now)
-            .order_by("expires_at")[:limit]
-        )
-        for lease in late:
-            _end(
-                lease,
-                Lease.State.EXPIRED,
-                _why_late(lease, now),
-                Sandbox.State.RESETTING,
-            )
-    return len(late)
+def release(lease: Lease, *, reason: str, by: User | None = None) -> Lease:
+    """End the lease and send its computer to be reset; does nothing to one that is over.
+
+    `by` is who ends a lease that is somebody else's.
+    """
+    ending = Lease.Ending.DONE if by is None or by.pk == lease.owner_id else Lease.Ending.ADMIN
+    return _end(lease, Lease.State.RELEASED, End(lease.pk, ending, reason), by=by or lease.owner)
 
 
-def _end(lease: Lease, state: str, reason: str, sandbox_state: str) -> Lease:
+def lose(lease: Lease, *, cause: str, ending: str = Lease.Ending.COMPUTER) -> Lease:
+    """End a lease whose computer or host broke; the computer is FAILED and keeps `cause`."""
+    return _end(lease, Lease.State.LOST, End(lease.pk, ending, cause), by=None)
+
+
+def _end(lease: Lease, state: str, end: End, *, by: User | None) -> Lease:
     _stop_hand(lease)
-    now = timezone.now()
+    to = Sandbox.State.FAILED if state == Lease.State.LOST else Sandbox.State.RESETTING
     with transaction.atomic():
-        ended = Lease.objects.filter(
-            pk=lease.pk, epoch=lease.epoch, state=Lease.State.ACTIVE
-        ).update(
-            state=state,
-            released_at=now,
-            release_reason=reason[:200],
-            human_control=False,
-        )
-        if ended:
-            # The epoch rises first: a late caller is refused while the computer is being reset.
-            Sandbox.objects.filter(pk=lease.sandbox_id, epoch=lease.epoch).update(
-                epoch=F("epoch") + 1,
-                state=sandbox_state,
-                state_deadline=now + RESET_WITHIN,
-                cause=reason if sandbox_state == Sandbox.State.FAILED else "",
-            )
-            StreamTicket.objects.filter(lease_id=lease.pk, used_at=None).delete()
+        if claiming.end(
+            [end], state=state, sandbox_state=to, within=RESET_WITHIN, by=audit.actor(by),
+            now=timezone.now(),
+        ):  # fmt: skip
             hints.changed(lease.pk, human_control=False)
     lease.refresh_from_db()
     return lease
@@ -203,40 +213,62 @@ def _stop_hand(lease: Lease) -> None:
         hints.take_away(lease.pk)
 
 
-def _of_key(key: str, owner: User | None) -> Lease | None:
-    lease = Lease.objects.select_related("sandbox").filter(idempotency_key=key).first()
-    if lease is not None and lease.owner_id != (owner.pk if owner else None):
-        raise KeyTaken(f"the idempotency key {key!r} belongs to another owner's lease")
+def _try(wish: Wish, *, must_exist: bool) -> tuple[Seen, Lease | None]:
+    """Look and claim in one transaction; raises QuotaFull, KeyTaken, PoolRefuses."""
+    try:
+        with transaction.atomic():
+            seen = claiming.look(wish)
+            if seen.lease is not None:
+                return seen, _known(wish)
+            _check_pool(wish, seen, must_exist)
+            if wish.owner is not None and seen.quota is not None:
+                quota.admit(wish.owner, most=seen.quota, key=wish.key)
+            return seen, None if seen.pool_paused else _claimed(wish, seen)
+    except IntegrityError:
+        # Another process was first with the same key; what we locked is free again.
+        known = _known(wish)
+        if known is None:
+            raise
+        return seen, known
+
+
+def _claimed(wish: Wish, seen: Seen) -> Lease | None:
+    now = timezone.now()
+    lease = claiming.claim(wish, seen, now=now, pool=seen.pool)
+    if lease is None and wish.pool == Pool.DEFAULT and seen.pool is not None:
+        # Computers from before there were pools.
+        lease = claiming.claim(wish, seen, now=now, pool=None)
     return lease
+
+
+def _known(wish: Wish) -> Lease | None:
+    rows = Lease.objects.select_related("sandbox")
+    lease = rows.filter(idempotency_key=wish.key).first()
+    if lease is not None and lease.owner_id != (wish.owner.pk if wish.owner else None):
+        raise KeyTaken(f"the idempotency key {wish.key!r} belongs to another owner's lease")
+    return lease
+
+
+def _check_pool(wish: Wish, seen: Seen, must_exist: bool) -> None:
+    if seen.pool is None and must_exist:
+        known = ", ".join(Pool.objects.order_by("name").values_list("name", flat=True))
+        raise PoolRefuses(f"there is no pool {wish.pool!r}; there are: {known or 'none'}")
+    if seen.pool_purpose not in (None, Pool.Purpose.ANY, wish.purpose):
+        raise PoolRefuses(f"the pool {wish.pool!r} is for {seen.pool_purpose} leases only")
+
+
+def _whole(ttl: timedelta, purpose: str) -> timedelta:
+    return ttl + GRACE if purpose == Lease.Purpose.HUMAN else ttl
 
 
 def _over(lease: Lease) -> LeaseOver:
     if lease.state == Lease.State.ACTIVE:
-        return LeaseOver(f"lease {lease.pk} of {lease.sandbox.name} ended at {lease.expires_at}")
+        return LeaseOver(
+            f"lease {lease.pk} of {lease.sandbox.name} ended at {lease.expires_at}",
+            ending=Lease.Ending.IDLE,
+        )
     return LeaseOver(
         f"lease {lease.pk} of {lease.sandbox.name} is {lease.state} since {lease.released_at}: "
-        f"{lease.release_reason or 'no reason given'}"
+        f"{lease.release_reason or 'no reason given'}",
+        ending=lease.ending,
     )
-
-
-def _why_late(lease: Lease, now: datetime) -> str:
-    if lease.hard_expires_at <= now:
-        return f"expired: its hard end was {lease.hard_expires_at:%H:%M:%S}"
-    return f"expired: last renewed at {lease.last_activity_at:%H:%M:%S}"
-
-
-def _what_the_pool_does() -> str:
-    rows: Any = (
-        Sandbox.objects.exclude(state=Sandbox.State.GONE)
-        .values_list("state")
-        .annotate(count=Count("pk"))
-        .order_by("state")
-    )
-    counts = ", ".join(f"{count} {state}" for state, count in rows)
-    if not counts:
-        return f"no computer is ready: the pool is empty; is a host of {_provider()!r} running?"
-    return f"no computer is ready: {counts}"
-
-
-def _provider() -> str:
-    return str(getattr(settings, "SANDBOX_PROVIDER", "local"))

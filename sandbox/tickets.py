@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from sandbox import access
 from sandbox.gate import Close, Grant, Refused, Standing
+from sandbox.gateway.routes import gateway_to
 from sandbox.leases import LeaseOver
 from sandbox.models import Lease, StreamTicket
 
@@ -67,6 +68,7 @@ def redeem(token: str) -> Grant | Refused:
         rfb_socket=handle.rfb_socket,
         rfb_password=handle.rfb_password,
         session_key=ticket.session_key,
+        gateway=gateway_to(ticket.lease, mode=ticket.mode),
     )
     standing = look(grant)
     return standing if isinstance(standing, Refused) else grant

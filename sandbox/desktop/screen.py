@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from sandbox.desktop.answer import Answer
 from sandbox.desktop.wire import Wire
+from sandbox.dial import Gateway
 from sandbox.provider import ActionResult, DesktopLost, Frame, Handle, StaleLease
 from trajectory import Action, action_to_dict
 
@@ -16,10 +17,19 @@ _MAX_PIXELS = 8192
 class GuestScreen:
     """Speaks to one guest; safe to share between threads."""
 
-    def __init__(self, handle: Handle, *, cause: Callable[[], str] = lambda: "") -> None:
-        """`cause` says why a guest that does not answer has ended, "" if nobody knows."""
+    def __init__(
+        self,
+        handle: Handle,
+        *,
+        cause: Callable[[], str] = lambda: "",
+        gateway: Gateway | None = None,
+    ) -> None:
+        """`cause` says why a guest that does not answer has ended, "" if nobody knows.
+
+        `gateway` leads to a guest on another host.
+        """
         self._handle = handle
-        self._wire = Wire(handle, cause)
+        self._wire = Wire(handle, cause, gateway)
         try:
             health, _ = self._wire.ask("GET", "/v1/health")
             if health.text("boot_id") != handle.boot_id:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import httpx
 
+from sandbox import dial
 from sandbox.desktop.answer import Answer, JsonObject
 from sandbox.provider import ActionFailed, DesktopLost, Handle, SandboxError, StaleLease
 
@@ -22,13 +23,14 @@ _MAX_DETAIL = 2000
 class Wire:
     """Asks one guest; safe to share between threads (httpx keeps a pool)."""
 
-    def __init__(self, handle: Handle, cause: Callable[[], str]) -> None:
+    def __init__(
+        self, handle: Handle, cause: Callable[[], str], gateway: dial.Gateway | None = None
+    ) -> None:
         """`cause` says why a guest that does not answer has ended, "" if nobody knows."""
         self.name = handle.name
         self._cause = cause
         self._http = httpx.Client(
-            # No TLS on a unix socket: making its context would cost 40 ms a connection.
-            transport=httpx.HTTPTransport(uds=handle.guest_socket, verify=False),
+            transport=dial.transport(handle.guest_socket, gateway),
             base_url="http://guest",
             trust_env=False,
             verify=False,

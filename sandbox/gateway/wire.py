@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from sandbox.provider import DesktopLost, StaleLease
+from sandbox.provider import DesktopLost, SandboxError, StaleLease
 
 MAX_FRAME = 2048
 _LENGTH = struct.Struct(">H")
@@ -31,6 +31,7 @@ class Refusal(StrEnum):
     FORBIDDEN = "forbidden"
     UNKNOWN = "unknown"
     GONE = "gone"
+    CLOSED = "closed"  # the computer answers, the port does not
     BUSY = "busy"
 
 
@@ -124,4 +125,29 @@ def raise_refusal(data: bytes, *, gateway: str) -> None:
     code, reason = str(record.get("refused"))[:32], str(record.get("reason", ""))[:300]
     if code == Refusal.STALE:
         raise StaleLease(reason)
+    if code == Refusal.CLOSED:
+        raise PortClosed(reason)
     raise DesktopLost(f"gateway {gateway} refused ({code}): {reason}")
+
+
+ADMITTED = b"HTTP/1.1 200 OK\r\n\r\n"
+"""What a guest answers to a CONNECT, byte for byte, before it copies."""
+
+
+def connect(port: int, epoch: int) -> bytes:
+    """Return the request that makes a guest connect us to a port of its loopback."""
+    return f"CONNECT 127.0.0.1:{port} HTTP/1.1\r\nX-Epoch: {epoch}\r\n\r\n".encode()
+
+
+def raise_unconnected(answer: bytes, *, port: int) -> None:
+    """Do nothing if a guest's answer to CONNECT is ADMITTED; else raise StaleLease, PortClosed."""
+    if answer == ADMITTED:
+        return
+    status = answer[9:12].decode("ascii", "replace")
+    if status == "409":
+        raise StaleLease("the computer has another owner by now")
+    raise PortClosed(f"nothing answers on port {port} of the computer (status {status!r})")
+
+
+class PortClosed(SandboxError):
+    """Nothing listens on that port of the computer."""

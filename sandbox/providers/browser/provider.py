@@ -19,6 +19,7 @@ from pathlib import Path
 
 import sandbox
 from sandbox.desktop import GuestScreen
+from sandbox.dial import Gateway
 from sandbox.provider import Desktop, DesktopLost, Handle, ProvisionFailed, SandboxSpec
 from sandbox.providers import records
 from sandbox.providers.browser.process import program
@@ -71,6 +72,10 @@ class BrowserProvider:
         if not self.alive(handle):
             raise DesktopLost(f"{handle.name} does not run any more: {self._cause(handle)}")
         return GuestScreen(handle, cause=lambda: _left(handle))
+
+    def connect_through(self, handle: Handle, gateway: Gateway) -> Desktop:
+        """Return the page behind `handle` on another host; raises DesktopLost, StaleLease."""
+        return GuestScreen(handle, gateway=gateway)
 
     def alive(self, handle: Handle) -> bool:
         """Whether the very process of `handle` still runs."""

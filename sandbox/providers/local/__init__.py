@@ -19,6 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sandbox.desktop import GuestDesktop
+from sandbox.dial import Gateway
 from sandbox.provider import Desktop, DesktopLost, Handle, ProvisionFailed, SandboxSpec
 from sandbox.providers import records
 from sandbox.providers.local import limits
@@ -86,6 +87,10 @@ class LocalProvider:
         if not self.alive(handle):
             raise DesktopLost(f"{handle.name} does not run any more")
         return GuestDesktop(handle)
+
+    def connect_through(self, handle: Handle, gateway: Gateway) -> Desktop:
+        """Return the desktop behind `handle` on another host; raises DesktopLost, StaleLease."""
+        return GuestDesktop(handle, gateway=gateway)
 
     def alive(self, handle: Handle) -> bool:
         """Whether the very process of `handle` still runs; says nothing of its guest."""
