@@ -7,10 +7,10 @@ from celery import shared_task
 
 @shared_task(ignore_result=True)
 def reap_leases() -> None:
-    """End the leases whose time is over."""
-    from sandbox import leases
+    """End the leases and requests whose time is over."""
+    from sandbox import reaper
 
-    leases.reap()
+    reaper.reap()
 
 
 @shared_task(ignore_result=True)

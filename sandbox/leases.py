@@ -17,9 +17,11 @@ from django.db.models.functions import Greatest, Least
 from django.utils import timezone
 
 from sandbox import audit, claiming, hints, providers, queue, quota
+from sandbox.capabilities import Reachable
 from sandbox.claiming import End, Seen, Wish
+from sandbox.gateway.routes import gateway_to
 from sandbox.models import Lease, Pool, Sandbox
-from sandbox.provider import Desktop, SandboxError
+from sandbox.provider import Desktop, DesktopLost, SandboxError
 from sandbox.queue import NoCapacity as NoCapacity
 from sandbox.quota import QuotaFull as QuotaFull
 

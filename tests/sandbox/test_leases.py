@@ -9,7 +9,7 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
-from sandbox import leases
+from sandbox import leases, reaper
 from sandbox.capture import Captured
 from sandbox.models import InputEvent, Lease, Sandbox
 from sandbox.provider import Handle
@@ -188,10 +188,10 @@ def test_reapers_at_once_end_each_lease_once(annotator: Any) -> None:
     kept = Lease.objects.order_by("pk").last()
     assert kept is not None
     Lease.objects.exclude(pk=kept.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
-    assert sum(r for r in at_once(3, lambda _: leases.reap()) if isinstance(r, int)) == 3
+    assert sum(r for r in at_once(3, lambda _: reaper.reap()) if isinstance(r, int)) == 3
     assert set(Sandbox.objects.values_list("epoch", flat=True)) == {1, 2}
     assert Lease.objects.filter(state=Lease.State.EXPIRED).count() == 3
-    assert leases.reap() == 0
+    assert reaper.reap() == 0
     reason = Lease.objects.filter(state=Lease.State.EXPIRED).first()
     assert reason is not None and "last renewed" in reason.release_reason
 
