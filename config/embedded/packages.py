@@ -22,6 +22,9 @@ DESKTOP = (
     "xdotool",
     "fonts-dejavu-core",
     "chromium-headless-shell",
+    "adb",
+    "pulseaudio",
+    "pulseaudio-utils",
 )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sandbox.provider import Provider, SandboxError
 
-NAMES = ("local", "browser", "fake")
+NAMES = ("local", "browser", "android", "fake")
 
 
 @cache
@@ -26,6 +26,10 @@ def load(name: str, *, state: Path | None = None) -> Provider:
         from sandbox.providers.browser.provider import BrowserProvider
 
         return BrowserProvider(state or Path(tempfile.gettempdir(), "tandem-pages"))
+    if name == "android":
+        from sandbox.providers.android import AndroidProvider
+
+        return AndroidProvider(state or Path(tempfile.gettempdir(), "tandem-phones", "sandboxes"))
     if name == "fake":
         from sandbox.providers.fake import FakeProvider
 

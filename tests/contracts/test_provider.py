@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from io import BytesIO
 
 import pytest
@@ -25,12 +26,22 @@ from sandbox.provider import (
 from sandbox.providers import load
 from sandbox.providers.fake import FakeProvider
 from tests.sandbox.desktops import needs_headless_shell, needs_local, new_id
-from trajectory import Click, Finish, Hotkey, Move, Navigate, Type, Wait
+from tests.sandbox.phones import needs_adb, phones
+from trajectory import Click, Finish, Hotkey, Move, Navigate, OpenApp, Type, Wait
 
 WITHOUT = {"browser": {"shell", "programs", "files"}}
 """What a kind of computer does not have. It still has to say so, with a test of its own below."""
 
-NO_PAGE_IN_FRONT = {"fake", "local"}
+OWN_SIZE = {"android": (360, 640)}
+"""A phone has the screen it has (this one is simulated: no Android runs)."""
+
+TEXT_FIELD = {
+    "browser": Navigate("data:text/html,<textarea style='width:600px;height:200px'></textarea>"),
+    "android": OpenApp("notes"),
+}
+"""What shows an empty text field at (200, 150); on a desktop it is a terminal."""
+
+NO_PAGE_IN_FRONT = {"fake", "local", "android"}
 """A fresh computer of these shows no page; a browser's is one."""
 
 
@@ -39,11 +50,16 @@ NO_PAGE_IN_FRONT = {"fake", "local"}
         "fake",
         pytest.param("local", marks=needs_local),
         pytest.param("browser", marks=needs_headless_shell),
+        pytest.param("android", marks=needs_adb),
     ],
     scope="module",
 )
-def provider(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Provider:
-    return load(request.param, state=tmp_path_factory.mktemp("sb"))
+def provider(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Provider]:
+    root = tmp_path_factory.mktemp("sb")
+    with phones(root, count=2) if request.param == "android" else nullcontext():
+        yield load(request.param, state=root / request.param)
 
 
 def needs(provider: Provider, what: str) -> None:
@@ -107,12 +123,14 @@ def test_health_names_this_start(desktop: Desktop, handle: Handle) -> None:
     assert health["ready"] is True
 
 
-def test_observation_is_a_picture_of_the_size_asked_for(desktop: Desktop) -> None:
+def test_observation_is_a_picture_of_the_size_asked_for(
+    provider: Provider, desktop: Desktop
+) -> None:
     first, second = desktop.observe(), desktop.observe()
     with Image.open(BytesIO(first.png)) as picture:
         assert picture.format == "PNG"
-        assert picture.size == (1024, 640) == (first.width, first.height)
-    assert (desktop.width, desktop.height) == (1024, 640)
+        assert picture.size == (first.width, first.height) == (desktop.width, desktop.height)
+    assert picture.size == OWN_SIZE.get(provider.name, (1024, 640))
     assert first.elements is None
     assert second.seq > first.seq
     assert second.captured_at >= first.captured_at
@@ -210,15 +228,14 @@ def test_a_failure_is_remembered_too(desktop: Desktop, epoch: int) -> None:
 
 def test_typing_after_a_click_shows(provider: Provider, desktop: Desktop, epoch: int) -> None:
     before = _pixels(desktop)
-    if "programs" in WITHOUT.get(provider.name, ()):
-        field = "data:text/html,<textarea style='width:600px;height:200px'></textarea>"
-        desktop.perform(Navigate(field), epoch=epoch, action_id=new_id())
+    if (shows := TEXT_FIELD.get(provider.name)) is not None:
+        desktop.perform(shows, epoch=epoch, action_id=new_id())
     else:
         xterm = ["xterm", "-geometry", "60x10+20+20"]
         desktop.launch(xterm, epoch=epoch, action_id=new_id())
     assert _changes(desktop, before)
     assert desktop.settle(quiet_ms=300, max_ms=8000)
-    desktop.perform(Click(200, 80), epoch=epoch, action_id=new_id())
+    desktop.perform(Click(200, 150), epoch=epoch, action_id=new_id())
     before = _pixels(desktop)
     desktop.perform(Type("hello"), epoch=epoch, action_id=new_id())
     assert _changes(desktop, before)
