@@ -272,7 +272,7 @@ class DesktopHandshake:
         if self._step == "types" and self._received:
             count = self._received[0]
             if count == 0:
-                raise ProtocolError(f"the desktop refused: {self._received[5:].decode('latin-1')}")
+                raise ProtocolError(f"the desktop refused: {self._received[5:205]!r}")
             if len(self._received) > count:
                 offered = self._take(1 + count)[1:]
                 reply += self._choose(offered)
