@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from sandbox import host as host_module
 from sandbox import leases, pool
-from sandbox.host import Host
-from sandbox.models import Lease, Sandbox
-from sandbox.provider import DesktopLost, Handle, ProvisionFailed, SandboxSpec, StaleLease
+from sandbox.host import HostProcess, orphans, process
+from sandbox.models import AuditEvent, Lease, Pool, Sandbox
+from sandbox.provider import DesktopLost, Handle, SandboxSpec, StaleLease
 from sandbox.providers.fake import FakeProvider
 from trajectory import Move
 
@@ -24,30 +23,36 @@ State = Sandbox.State
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host_module, "PROBE_EVERY_S", 0.0)
+    for name in ("PROBE_READY_S", "PROBE_LEASED_S", "SYNC_EVERY_S", "END_AGAIN_S"):
+        monkeypatch.setattr(process, name, 0.0)
+    monkeypatch.setattr(orphans, "SYNC_EVERY_S", 0.0)
 
 
 @pytest.fixture
-def make_host() -> Iterator[Callable[..., Host]]:
-    hosts = []
+def make_host() -> Iterator[Callable[..., HostProcess]]:
+    made = []
 
-    def make(*, warm: int = 1, most: int = 4) -> Host:
-        hosts.append(Host(name="here", provider="fake", warm=warm, most=most))
-        return hosts[-1]
+    def make(name: str = "here", *, warm: int = 1, most: int = 4) -> HostProcess:
+        host = HostProcess(name=name, providers=["fake"], slots=most)
+        host.join()
+        pool.configure(provider="fake", warm=warm, most=most)
+        made.append(host)
+        return host
 
     yield make
-    for host in hosts:
-        host._workers.shutdown()
+    for host in made:
+        host.close()
     for handle in FakeProvider().running():
         FakeProvider().stop(handle)
 
 
-def _until(host: Host, done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not (host.idle() and done()):
+def _until(host: HostProcess, done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not done():
         host.step()
         assert time.monotonic() < deadline, list(Sandbox.objects.values("name", "state", "cause"))
     while not host.idle():
+        time.sleep(0.001)
         assert time.monotonic() < deadline
 
 
@@ -59,7 +64,7 @@ def _lease(key: str = "k") -> Lease:
     return leases.acquire(owner=None, purpose="agent", idempotency_key=key)
 
 
-def test_keeps_as_many_warm_as_asked(make_host: Callable[..., Host]) -> None:
+def test_keeps_as_many_warm_as_asked(make_host: Callable[..., HostProcess]) -> None:
     host = make_host(warm=2)
     _until(host, lambda: _count(State.READY) == 2)
     _lease()
@@ -67,7 +72,7 @@ def test_keeps_as_many_warm_as_asked(make_host: Callable[..., Host]) -> None:
     assert _count(State.LEASED) == 1
 
 
-def test_never_more_than_the_most(make_host: Callable[..., Host]) -> None:
+def test_never_more_than_the_most(make_host: Callable[..., HostProcess]) -> None:
     host = make_host(warm=3, most=2)
     _until(host, lambda: _count(State.READY) == 2)
     _lease("a")
@@ -77,7 +82,9 @@ def test_never_more_than_the_most(make_host: Callable[..., Host]) -> None:
     assert Sandbox.objects.count() == 2
 
 
-def test_a_released_computer_comes_back_as_another_start(make_host: Callable[..., Host]) -> None:
+def test_a_released_computer_comes_back_as_another_start(
+    make_host: Callable[..., HostProcess],
+) -> None:
     host = make_host(most=1)
     _until(host, lambda: _count(State.READY) == 1)
     lease = _lease()
@@ -96,7 +103,7 @@ def test_a_released_computer_comes_back_as_another_start(make_host: Callable[...
 
 
 def test_a_dead_leased_computer_loses_its_lease_and_is_replaced(
-    make_host: Callable[..., Host],
+    make_host: Callable[..., HostProcess],
 ) -> None:
     host = make_host(most=1)
     _until(host, lambda: _count(State.READY) == 1)
@@ -114,56 +121,56 @@ def test_a_dead_leased_computer_loses_its_lease_and_is_replaced(
 
 
 def test_a_new_host_adopts_what_runs_and_ends_what_nobody_knows(
-    make_host: Callable[..., Host],
+    make_host: Callable[..., HostProcess],
 ) -> None:
     first = make_host()
     _until(first, lambda: _count(State.READY) == 1)
     boot_id = Sandbox.objects.get().handle["boot_id"]
     orphan = FakeProvider().start(SandboxSpec("orphan"))
     second = make_host()
-    second.adopt()
-    _until(second, lambda: _count(State.READY) == 1)
+    _until(second, lambda: orphan not in FakeProvider().running())
     assert Sandbox.objects.get().handle["boot_id"] == boot_id
-    assert orphan not in FakeProvider().running()
+    assert AuditEvent.objects.get(kind="orphan.ended").sandbox == "orphan"
 
 
-def test_a_row_whose_computer_went_while_no_host_ran(make_host: Callable[..., Host]) -> None:
+def test_an_orphan_is_ended_only_when_it_has_been_one_for_long(
+    make_host: Callable[..., HostProcess], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(orphans, "SYNC_EVERY_S", 3600.0)
+    orphan = FakeProvider().start(SandboxSpec("orphan"))
+    host = make_host(warm=0)
+    for _ in range(5):
+        host.orphans.sync()
+    assert orphan in FakeProvider().running()
+
+
+def test_another_hosts_computer_in_the_same_place_is_no_orphan(
+    make_host: Callable[..., HostProcess],
+) -> None:
+    theirs = FakeProvider().start(SandboxSpec("theirs"))
+    _ready(name="theirs", host="there", state=State.READY)
+    host = make_host(warm=0)
+    assert host.orphans.sync() == []
+    assert theirs in FakeProvider().running()
+
+
+def test_a_row_whose_computer_went_while_no_host_ran(make_host: Callable[..., HostProcess]) -> None:
     _until(first := make_host(), lambda: _count(State.READY) == 1)
     FakeProvider().stop(Sandbox.objects.get().as_handle())
     second = make_host()
-    second.adopt()
     _until(second, lambda: _count(State.GONE) == 1 and _count(State.READY) == 1)
     assert first.idle()
 
 
-def test_an_interrupted_start_is_begun_again(make_host: Callable[..., Host]) -> None:
+def test_an_interrupted_start_is_begun_again(make_host: Callable[..., HostProcess]) -> None:
     host = make_host()
-    row = pool.replenish(host="here", provider="fake", warm=1, most=1)[0]
+    row = pool.replenish(Pool.objects.get())[0]
     FakeProvider().start(SandboxSpec(row.name))
-    host.adopt()
     _until(host, lambda: _count(State.READY) == 1)
     assert Sandbox.objects.get().pk == row.pk
 
 
-def test_repeated_failures_keep_their_cause_and_pause(
-    make_host: Callable[..., Host], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(self: FakeProvider, spec: SandboxSpec) -> Handle:
-        raise ProvisionFailed("Xvnc: no memory")
-
-    monkeypatch.setattr(FakeProvider, "start", broken)
-    host = make_host()
-    _until(host, lambda: host._not_before > time.monotonic())
-    rows = Sandbox.objects.count()  # a fourth may have been asked for just before the pause
-    for _ in range(5):
-        host.step()
-    assert Sandbox.objects.count() == rows <= 4
-    tried = Sandbox.objects.exclude(state=State.PROVISIONING)  # the fourth may have failed by now
-    causes = list(tried.values_list("cause", flat=True))
-    assert set(causes) == {"Xvnc: no memory"} and 3 <= len(causes) <= rows
-
-
-def test_nothing_stays_in_a_middle_state(make_host: Callable[..., Host]) -> None:
+def test_nothing_stays_in_a_middle_state(make_host: Callable[..., HostProcess]) -> None:
     host = make_host(warm=0)
     stuck = Sandbox.objects.create(
         name="stuck", provider="fake", host="here",
@@ -174,14 +181,15 @@ def test_nothing_stays_in_a_middle_state(make_host: Callable[..., Host]) -> None
     assert stuck.cause == "still provisioning at its deadline"
 
 
-def test_other_hosts_computers_are_left_alone(make_host: Callable[..., Host]) -> None:
-    theirs = Sandbox.objects.create(name="theirs", provider="fake", host="there")
-    _until(make_host(), lambda: _count(State.READY) == 1)
+def test_other_hosts_computers_are_left_alone(make_host: Callable[..., HostProcess]) -> None:
+    host = make_host()
+    theirs = _ready(name="theirs", host="there", state=State.PROVISIONING)
+    _until(host, lambda: _count(State.READY) == 1)
     theirs.refresh_from_db()
     assert theirs.state == State.PROVISIONING
 
 
-def test_stop_all_ends_every_computer(make_host: Callable[..., Host]) -> None:
+def test_stop_all_ends_every_computer(make_host: Callable[..., HostProcess]) -> None:
     host = make_host(warm=2)
     _until(host, lambda: _count(State.READY) == 2)
     lease = _lease()
@@ -193,7 +201,7 @@ def test_stop_all_ends_every_computer(make_host: Callable[..., Host]) -> None:
 
 
 def _ready(**values: Any) -> Sandbox:
-    return Sandbox.objects.create(name="one", provider="fake", host="here", **values)
+    return Sandbox.objects.create(**{"name": "one", "provider": "fake", "host": "here", **values})
 
 
 def test_a_reset_without_a_new_start_is_not_believed() -> None:
