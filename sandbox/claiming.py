@@ -175,8 +175,16 @@ def claim(wish: Wish, seen: Seen, *, now: datetime, pool: int | None) -> Lease |
 
     Preferred are those that have answered within FRESH. Raises IntegrityError for a taken key.
     """
+    return next(iter(Lease.objects.raw(*statement(wish, seen, now=now, pool=pool))), None)
+
+
+def statement(
+    wish: Wish, seen: Seen, *, now: datetime, pool: int | None
+) -> tuple[str, dict[str, object]]:
+    """Return the claim's SQL and what it is filled with."""
     waiting = seen.request if seen.request_state == LeaseRequest.State.WAITING else None
-    statement = claim_sql(pool=pool, waiting=waiting is not None)
+    claimable = _CLAIMABLE.format(pool="IS NULL" if pool is None else "= %(pool)s")
+    allowed = _ALLOWED[waiting is not None].format(claimable=claimable)
     values = {
         "pool": pool,
         "queue": seen.pool,
@@ -191,14 +199,7 @@ def claim(wish: Wish, seen: Seen, *, now: datetime, pool: int | None) -> Lease |
         "expires": now + min(wish.ttl, wish.hard_ttl),
         "hard": now + wish.hard_ttl,
     }
-    return next(iter(Lease.objects.raw(statement, values)), None)
-
-
-def claim_sql(*, pool: int | None, waiting: bool) -> str:
-    """Return the claim's statement."""
-    claimable = _CLAIMABLE.format(pool="IS NULL" if pool is None else "= %(pool)s")
-    allowed = _ALLOWED[waiting].format(claimable=claimable)
-    return _CLAIM.format(allowed=allowed, claimable=claimable, near=NEAR)
+    return _CLAIM.format(allowed=allowed, claimable=claimable, near=NEAR), values
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from sandbox import audit, claiming, hints, providers, queue, quota
 from sandbox.capabilities import Reachable
 from sandbox.claiming import End, Seen, Wish
 from sandbox.gateway.routes import gateway_to
-from sandbox.models import Lease, Pool, Sandbox
+from sandbox.models import Lease, LeaseRequest, Pool, Sandbox
 from sandbox.provider import Desktop, DesktopLost, SandboxError
 from sandbox.queue import NoCapacity as NoCapacity
 from sandbox.quota import QuotaFull as QuotaFull
@@ -79,18 +79,16 @@ def acquire(
     until = time.monotonic() + wait_s
     pause_s, longest_s = POLL_S
     while True:
-        seen, lease = _try(wish, must_exist=pool is not None)
-        if lease is not None:
-            return lease
-        request = queue.ask(
-            key=wish.key, pool=seen.pool, owner=owner, purpose=purpose,
-            tenant=tenant or audit.actor(owner),
-        )  # fmt: skip
-        if request.pk != seen.request:
+        found, new = _try(wish, tenant or audit.actor(owner), must_exist=pool is not None)
+        if isinstance(found, Lease):
+            return found
+        if found.state == LeaseRequest.State.REFUSED:
+            raise queue.Refused(found.reason)
+        if new:
             continue  # one may be there for whoever waits
         left_s = until - time.monotonic()
         if left_s <= 0:
-            raise queue.no_capacity(request)
+            raise queue.no_capacity(found)
         time.sleep(min(pause_s, left_s))
         pause_s = min(pause_s * 1.5, longest_s)
 
@@ -215,23 +213,33 @@ def _stop_hand(lease: Lease) -> None:
         hints.take_away(lease.pk)
 
 
-def _try(wish: Wish, *, must_exist: bool) -> tuple[Seen, Lease | None]:
-    """Look and claim in one transaction; raises QuotaFull, KeyTaken, PoolRefuses."""
+def _try(wish: Wish, tenant: str, *, must_exist: bool) -> tuple[Lease | LeaseRequest, bool]:
+    """Take a computer or a place in the queue, in one transaction; and whether the place is new.
+
+    Raises QuotaFull, KeyTaken, PoolRefuses.
+    """
     try:
         with transaction.atomic():
             seen = claiming.look(wish)
-            if seen.lease is not None:
-                return seen, _known(wish)
+            lease = _known(wish) if seen.lease is not None else None
+            if lease is not None:
+                return lease, False
             _check_pool(wish, seen, must_exist)
             if wish.owner is not None and seen.quota is not None:
                 quota.admit(wish.owner, most=seen.quota, key=wish.key)
-            return seen, None if seen.pool_paused else _claimed(wish, seen)
+            lease = None if seen.pool_paused else _claimed(wish, seen)
+            if lease is not None:
+                return lease, False
+            request = queue.ask(
+                key=wish.key, pool=seen.pool, owner=wish.owner, purpose=wish.purpose, tenant=tenant
+            )
+            return request, seen.request_state != LeaseRequest.State.WAITING
     except IntegrityError:
         # Another process was first with the same key; what we locked is free again.
-        known = _known(wish)
-        if known is None:
+        lease = _known(wish)
+        if lease is None:
             raise
-        return seen, known
+        return lease, False
 
 
 def _claimed(wish: Wish, seen: Seen) -> Lease | None:

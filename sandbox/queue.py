@@ -107,12 +107,12 @@ def ask(
 ) -> LeaseRequest:
     """Wait in the pool's queue, or say that one still waits; one that was over starts anew, last.
 
-    Raises Refused, once, if the request's deadline has passed.
+    One whose deadline has passed comes back REFUSED, once.
     """
     now = timezone.now()
     row = LeaseRequest.objects.filter(idempotency_key=key).first()
     if row is not None and _over(row):
-        raise Refused(_refuse(row).reason)
+        return _refuse(row)
     if row is not None and row.state == State.WAITING:
         if row.last_asked_at < now - TOUCH_EVERY or row.pool_id != pool:
             still = LeaseRequest.objects.filter(pk=row.pk, state=State.WAITING)

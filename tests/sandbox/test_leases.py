@@ -1,59 +1,20 @@
 """Leases: one owner at a time, whatever happens at once."""
 
-import threading
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from sandbox import leases, reaper
+from sandbox import leases, quota, reaper
 from sandbox.capture import Captured
-from sandbox.models import InputEvent, Lease, Sandbox
-from sandbox.provider import Handle
+from sandbox.models import AuditEvent, Host, InputEvent, Lease, Pool, Sandbox
 from sandbox.relay import append
 from sandbox.rfb import Key
+from tests.sandbox.rows import acquire, at_once, make_sandbox
 
 State = Sandbox.State
-
-
-def make_sandbox(name: str = "desk-1", *, age_s: int = 0, state: str = State.READY) -> Sandbox:
-    handle = Handle(provider="fake", name=name, boot_id=f"boot-{name}")
-    return Sandbox.objects.create(
-        name=name,
-        provider="fake",
-        host="here",
-        state=state,
-        handle=Sandbox.handle_record(handle),
-        ready_at=timezone.now() - timedelta(seconds=age_s),
-    )
-
-
-def acquire(owner: Any, key: str = "k", **kwargs: Any) -> Lease:
-    return leases.acquire(owner=owner, purpose=Lease.Purpose.HUMAN, idempotency_key=key, **kwargs)
-
-
-def at_once(count: int, work: Callable[[int], object]) -> list[object]:
-    """Run `work` in `count` threads that start together; return results and exceptions."""
-    barrier, results = threading.Barrier(count), [None] * count
-
-    def body(number: int) -> None:
-        try:
-            barrier.wait(10)
-            results[number] = work(number)
-        except Exception as error:
-            results[number] = error
-        finally:
-            connection.close()
-
-    threads = [threading.Thread(target=body, args=(number,)) for number in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
-    return results
 
 
 def test_the_longest_ready_is_leased_and_its_epoch_rises(annotator: Any) -> None:
@@ -215,3 +176,104 @@ def test_input_written_at_once_is_numbered_without_gap(annotator: Any) -> None:
     ]
     at_once(4, lambda _: append(lease.pk, batch))
     assert list(InputEvent.objects.values_list("seq", flat=True)) == list(range(1, 9))
+
+
+def test_a_host_that_is_draining_or_down_gets_no_lease(annotator: Any) -> None:
+    for state in Host.State.values:
+        Host.objects.create(name=f"host-{state}", state=state)
+        make_sandbox(f"desk-{state}", host=f"host-{state}", age_s=60)
+    assert acquire(annotator).sandbox.host == "host-up"
+    with pytest.raises(leases.NoCapacity):
+        acquire(annotator, "second")
+
+
+def test_of_the_longest_ready_one_that_has_just_answered_is_preferred(annotator: Any) -> None:
+    now = timezone.now()
+    make_sandbox("silent", age_s=60, probed_at=now - timedelta(seconds=30))
+    make_sandbox("answers", age_s=30, probed_at=now)
+    make_sandbox("never", age_s=90)
+    names = [acquire(annotator, f"key-{n}").sandbox.name for n in range(3)]
+    assert names == ["answers", "silent", "never"]
+
+
+def test_pools_are_apart_and_the_default_one_has_the_old_computers(annotator: Any) -> None:
+    other = Pool.objects.create(name="other", provider="fake", purpose=Pool.Purpose.AGENT)
+    default = Pool.objects.create(name=Pool.DEFAULT, provider="fake")
+    make_sandbox("old", age_s=60)
+    make_sandbox("of-default", pool=default)
+    make_sandbox("of-other", pool=other, age_s=90)
+    names = [acquire(annotator, f"key-{n}").sandbox.name for n in range(2)]
+    assert names == ["of-default", "old"]
+    with pytest.raises(leases.PoolRefuses, match="agent leases only"):
+        acquire(annotator, "third", pool="other")
+    with pytest.raises(leases.PoolRefuses, match="there are: default, other"):
+        acquire(annotator, "third", pool="othre")
+    lease = acquire(None, "third", pool=other, purpose=Lease.Purpose.AGENT)
+    assert lease.sandbox.name == "of-other"
+
+
+def test_an_ending_is_typed(annotator: Any, admin_user: Any) -> None:
+    for number in range(5):
+        make_sandbox(f"desk-{number}")
+    mine, ended, lost, idle, capped = (acquire(annotator, f"key-{n}") for n in range(5))
+    leases.release(mine, reason="done", by=annotator)
+    leases.release(ended, reason="maintenance", by=admin_user)
+    leases.lose(lost, cause="the machine is silent", ending=Lease.Ending.HOST)
+    past = timezone.now() - timedelta(seconds=1)
+    Lease.objects.filter(pk=idle.pk).update(expires_at=past)
+    Lease.objects.filter(pk=capped.pk).update(expires_at=past, hard_expires_at=past)
+    assert reaper.reap() == 2
+    endings = list(Lease.objects.order_by("pk").values_list("ending", flat=True))
+    assert endings == ["done", "admin", "host", "idle", "cap"]
+    with pytest.raises(leases.LeaseOver) as over:
+        leases.renew(lost)
+    assert over.value.ending == Lease.Ending.HOST
+
+
+def test_people_get_grace_and_are_warned_before_it(annotator: Any) -> None:
+    make_sandbox("desk-1")
+    make_sandbox("desk-2")
+    ttl = timedelta(seconds=60)
+    person = acquire(annotator, "person", ttl=ttl)
+    agent = acquire(None, "agent", purpose=Lease.Purpose.AGENT, ttl=ttl)
+    of_person, of_agent = leases.times(person), leases.times(agent)
+    assert of_person.ends_at - of_person.quiet_at == leases.GRACE
+    assert of_agent.ends_at == of_agent.quiet_at
+    assert of_person.warn_at == of_person.quiet_at
+    # Away for longer than the ttl, and back within the grace: the computer is still theirs.
+    Lease.objects.update(expires_at=timezone.now() + leases.GRACE / 2)
+    leases.renew(person, ttl=ttl)
+    person.refresh_from_db()
+    assert person.expires_at > timezone.now() + leases.GRACE
+    soon = acquire(annotator, "person")
+    soon.hard_expires_at = timezone.now() + timedelta(minutes=1)
+    assert leases.times(soon).warn_at < timezone.now()
+
+
+def test_the_trail_says_who_held_what_and_cannot_be_changed(annotator: Any) -> None:
+    make_sandbox()
+    lease = leases.release(acquire(annotator), reason="done")
+    granted, released = AuditEvent.objects.order_by("pk")
+    assert (granted.kind, granted.actor) == ("lease.granted", f"user:{annotator.pk}")
+    assert (granted.sandbox, granted.host, granted.lease, granted.epoch) == (
+        "desk-1", "here", lease.pk, 1,
+    )  # fmt: skip
+    assert (released.kind, released.detail) == (
+        "lease.released", {"ending": "done", "reason": "done"},
+    )  # fmt: skip
+    for change in (
+        lambda: AuditEvent.objects.update(actor="nobody"),
+        lambda: AuditEvent.objects.all().delete(),
+    ):
+        with pytest.raises(IntegrityError, match="only ever added"), transaction.atomic():
+            change()
+
+
+def test_a_claim_takes_few_statements(annotator: Any, django_assert_max_num_queries: Any) -> None:
+    make_sandbox("desk-1")
+    make_sandbox("desk-2")
+    with django_assert_max_num_queries(2 + 2):  # and the savepoint's two
+        acquire(annotator, "free")
+    quota.set_most(user=None, most=5)
+    with django_assert_max_num_queries(4 + 2):
+        acquire(annotator, "counted")
