@@ -1,0 +1,110 @@
+"""QEMU as a process: started so that it outlives us, killed so that nothing stays, and its logs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from sandbox.provider import DesktopLost
+from sandbox.providers import records
+
+_START_S = 10.0
+_STOP_S = 10.0
+_TAIL = 1500
+_MAX_FILE = 64 << 30  # of one file that QEMU writes: the disk with its snapshots
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a restored machine must be told again: its screen in pixels, the limits in force."""
+
+    width: int
+    height: int
+    limits: str
+
+
+def write(folder: Path, about: About) -> None:
+    (folder / "about.json").write_text(json.dumps(asdict(about)))
+
+
+def read(folder: Path) -> About:
+    return About(**json.loads((folder / "about.json").read_text()))
+
+
+def launch(command: Sequence[str], folder: Path, groups: Sequence[str]) -> int:
+    """Start QEMU in its groups, away from our terminal; return its pid."""
+    join = "".join(f"echo $$ > '{group}/cgroup.procs'; " for group in groups)
+    enter = f"set -e; echo $$ > '{folder}/pid'; {join}exec \"$@\""
+    bounds = ["prlimit", "--core=0", "--nofile=256", f"--fsize={_MAX_FILE}", "--"]
+    with (folder / "qemu.log").open("wb") as out:
+        subprocess.run(
+            ["setsid", "--fork", "sh", "-c", enter, "enter", *bounds, *command],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            check=True,
+        )
+    deadline = time.monotonic() + _START_S
+    while not (pid := _pid(folder)):
+        if time.monotonic() > deadline:
+            raise DesktopLost(f"QEMU did not start within {_START_S:g} s")
+        time.sleep(0.002)
+    return pid
+
+
+def kill(folder: Path, start_id: str) -> None:
+    """Kill the machine and wait until it is gone; raises DesktopLost if it stays."""
+    pid = _pid(folder)
+    deadline = time.monotonic() + _STOP_S
+    while records.runs(pid, start_id):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        if time.monotonic() > deadline:
+            raise DesktopLost(f"QEMU {pid} survives SIGKILL")
+        time.sleep(0.003)
+
+
+def log(folder: Path) -> str:
+    """Return the end of what QEMU and the machine's console said."""
+    said = ""
+    for path in (folder / "qemu.log", folder / "run" / "serial.log"):
+        with contextlib.suppress(OSError), path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - _TAIL))
+            said += file.read(_TAIL).decode(errors="replace")
+    return said.strip()[-_TAIL:]
+
+
+def cause(folder: Path, groups: Sequence[str]) -> str:
+    """Return why a machine is gone, from what it left: its panic, QEMU's own words, its limits."""
+    said = log(folder)
+    for line in said.splitlines():
+        if "Kernel panic" in line:
+            return line.strip()
+    if _ran_out_of_memory(groups):
+        return "the kernel of this host ended QEMU: it was over its memory limit"
+    return said or "QEMU was killed from outside: it left no word"
+
+
+def _ran_out_of_memory(groups: Sequence[str]) -> bool:
+    for group in groups:
+        for name in ("memory.events", "memory.oom_control"):  # cgroup v2, v1
+            with contextlib.suppress(OSError):
+                for line in Path(group, name).read_text().splitlines():
+                    key, _, count = line.partition(" ")
+                    if key == "oom_kill" and int(count) > 0:
+                        return True
+    return False
+
+
+def _pid(folder: Path) -> int:
+    try:
+        return int((folder / "pid").read_text() or 0)
+    except FileNotFoundError:
+        return 0
