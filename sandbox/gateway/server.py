@@ -48,6 +48,7 @@ BLIND_S = 15.0
 """For how long connections stay open while the rows can't be read."""
 
 _START_S = 10.0
+_BREATH_S = 0.2
 T = TypeVar("T")
 
 
@@ -66,7 +67,6 @@ class Server:
         self._certified = self._certificate_time()
         self._used = Used()
         self._links: set[Link] = set()
-        self._open = 0
         self._asking = ThreadPoolExecutor(2, thread_name_prefix="gateway-rows")
         self._ready = threading.Event()
         self._failure: BaseException | None = None
@@ -101,53 +101,78 @@ class Server:
 
     async def _serve(self) -> None:
         loop, stopping = asyncio.get_running_loop(), asyncio.Event()
-        address, _, port = self.listen.rpartition(":")
-        server = await asyncio.start_server(
-            self._accept, address.strip("[]") or None, int(port), limit=BUFFER
-        )
+        listener = self._listener()
 
         def stop() -> None:
             with suppress(RuntimeError):  # the loop has ended by itself
                 loop.call_soon_threadsafe(stopping.set)
 
         self._stop = stop
-        self.port = server.sockets[0].getsockname()[1]
+        self.port = listener.getsockname()[1]
         self._ready.set()
-        watching = asyncio.create_task(self._watch())
+        parts = [
+            asyncio.create_task(self._listen(listener)),
+            asyncio.create_task(self._watch()),
+            asyncio.create_task(stopping.wait()),
+        ]
         try:
-            await asyncio.wait(
-                [watching, asyncio.create_task(stopping.wait())],
-                return_when=asyncio.FIRST_COMPLETED,
-            )
-            if watching.done():
-                watching.result()
+            done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+            for part in done:
+                part.result()
         finally:
-            watching.cancel()
-            server.close()
+            for part in parts:
+                part.cancel()
+            listener.close()
             self._end_all("the gateway stops")
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._open >= MOST:
-            writer.transport.abort()
-            return
-        self._open += 1
+    def _listener(self) -> socket.socket:
+        address, _, port = self.listen.rpartition(":")
+        address = address.strip("[]")
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        listener = socket.create_server((address, int(port)), family=family, backlog=128)
+        listener.setblocking(False)
+        return listener
+
+    async def _listen(self, listener: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        callers: set[asyncio.Task[None]] = set()
+        while True:
+            try:
+                plain, _ = await loop.sock_accept(listener)
+            except OSError as error:  # no more files, for one
+                log.error("gateway: can't take a caller: %s", error)
+                await asyncio.sleep(_BREATH_S)
+                continue
+            if len(callers) >= MOST:
+                plain.close()
+                continue
+            caller = asyncio.create_task(self._take(plain))
+            callers.add(caller)
+            caller.add_done_callback(callers.discard)
+
+    async def _take(self, plain: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(limit=BUFFER)
+        protocol = asyncio.StreamReaderProtocol(reader)
+        transport = None
         try:
-            await self._let_in(reader, writer)
+            for option in KEEPALIVE:
+                plain.setsockopt(*option)
+            transport, _ = await loop.connect_accepted_socket(
+                lambda: protocol, plain, ssl=self._context, ssl_handshake_timeout=HELLO_S
+            )
+            await self._let_in(reader, asyncio.StreamWriter(transport, protocol, reader, loop))
         except (OSError, TimeoutError, WireError, asyncio.IncompleteReadError) as error:
             # Port scans and strangers come here; nothing is said to who shows no certificate.
             log.info("gateway: a caller was not let in: %r", error)
         except Exception:
             log.exception("gateway: a connection failed")
         finally:
-            self._open -= 1
-            writer.transport.abort()
+            if transport is not None:
+                transport.abort()
+            plain.close()
 
     async def _let_in(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        plain: socket.socket = writer.get_extra_info("socket")
-        for option in KEEPALIVE:
-            plain.setsockopt(*option)
-        async with asyncio.timeout(HELLO_S):
-            await writer.start_tls(self._context)
         async with asyncio.timeout(HELLO_S):
             data = b""
             while (need := wire.missing(data)) > 0:
