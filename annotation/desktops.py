@@ -9,6 +9,7 @@ from threading import Lock
 
 from annotation.models import Session
 from sandbox import leases
+from sandbox.logs import about
 from sandbox.models import Lease
 from sandbox.provider import Desktop, DesktopLost
 
@@ -42,7 +43,8 @@ def of(session: Session) -> Iterator[Desktop]:
         with _lock:
             _connected[lease.pk] = desktop
     try:
-        yield desktop
+        with about(sandbox=lease.sandbox.name, lease=lease.pk, epoch=lease.epoch):
+            yield desktop
     except DesktopLost:
         forget(lease)
         raise

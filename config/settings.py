@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -28,6 +29,7 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "django_htmx",
+    "axes",
     "channels",
     "sandbox",
     "agent",
@@ -46,7 +48,21 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "axes.middleware.AxesMiddleware",
 ]
+
+# Ten wrong passwords for a name from one address: a quarter of an hour without another try.
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",
+    "django.contrib.auth.backends.ModelBackend",
+]
+AXES_FAILURE_LIMIT = 10
+AXES_COOLOFF_TIME = timedelta(minutes=15)
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_RESET_ON_SUCCESS = True
+AXES_LOCKOUT_TEMPLATE = "429.html"
+AXES_DISABLE_ACCESS_LOG = True
+AXES_VERBOSE = False
 
 ROOT_URLCONF = "config.urls"
 ASGI_APPLICATION = "config.asgi.application"
@@ -118,6 +134,7 @@ CELERY_TASK_ROUTES = {
             "annotation.jobs.propose",
             "annotation.jobs.execute",
             "annotation.jobs.close",
+            "sandbox.jobs.canary",
             "training.jobs.calibrate",
         )
     },
@@ -138,6 +155,8 @@ CELERY_BEAT_SCHEDULE: dict[str, Any] = {
         "agent.jobs.reconcile": 10.0,
         "annotation.jobs.reap": 5.0,
         "sandbox.jobs.reap_leases": 5.0,
+        "sandbox.jobs.give_up_silent_hosts": 5.0,
+        "sandbox.jobs.canary": 900.0,
         "sandbox.jobs.prune_tickets": 600.0,
         "training.jobs.find_lost_runs": 15.0,
         "training.jobs.find_lost_calibrations": 60.0,
@@ -155,9 +174,12 @@ SANDBOX_PROVIDER = env.text("SANDBOX_PROVIDER") or "local"
 SANDBOX_LOCAL_ACCEPTED = env.flag("SANDBOX_LOCAL_ACCEPTED", default=False)
 SANDBOX_POOL_SIZE = env.integer("SANDBOX_POOL_SIZE", 1)  # warm computers per host
 SANDBOX_MAX = env.integer("SANDBOX_MAX", 4)  # computers per host, leased ones included
+METRICS_TOKEN = env.text("METRICS_TOKEN")
 SANDBOX_HOST = env.text("SANDBOX_HOST") or socket.gethostname()
 # What `manage.py sandbox_ca` makes: who hosts and their callers are to each other.
 SANDBOX_TLS = Path(env.text("SANDBOX_TLS") or STATE_DIR / "tls")
+# Below it every service of a computer has a host name of its own. Browsers resolve *.localhost themselves.
+PREVIEW_HOST = env.text("PREVIEW_HOST") or ("" if PRODUCTION else "localhost")
 
 # --- models ---------------------------------------------------------------------------------------
 POLICY_URL = env.service("POLICY_URL", "http://127.0.0.1:8100")

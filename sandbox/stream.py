@@ -12,6 +12,7 @@ from typing import Any
 from sandbox import backend
 from sandbox.backend import Backend, DesktopGone
 from sandbox.gate import Close, Gate, Grant, Hint, Refused
+from sandbox.logs import about
 from sandbox.rfb import (
     INPUT,
     BrowserHandshake,
@@ -61,7 +62,10 @@ class Stream:
     async def run(self) -> Refused | None:
         """Relay until the browser leaves, the desktop goes or the grant ends."""
         try:
-            with self._gate.hints(self.grant, self.heard, self.quiet):
+            with (
+                about(lease=self.grant.lease_id, epoch=self.grant.epoch),
+                self._gate.hints(self.grant, self.heard, self.quiet),
+            ):
                 return await self._open()
         finally:
             self._stop_typing()
@@ -95,7 +99,7 @@ class Stream:
             async with asyncio.timeout(backend.HANDSHAKE_S):
                 early = await self._shake_hands()
         except DesktopGone as error:
-            log.warning("lease %s: %s", self.grant.lease_id, error)
+            log.warning("%s", error)
             return Refused(Close.DESKTOP_GONE, "the desktop does not answer")
         except TimeoutError:
             return Refused(Close.PROTOCOL, "the browser did not finish the handshake")
@@ -156,7 +160,7 @@ class Stream:
                 if data is None:
                     return Refused(Close.PROTOCOL, "a text frame; RFB is binary")
         except ProtocolError as error:
-            log.warning("lease %s: %s", self.grant.lease_id, error)
+            log.warning("%s", error)
             return Refused(Close.PROTOCOL, str(error))
 
     async def _forward(self, desktop: Backend, messages: list[bytes]) -> None:
@@ -252,7 +256,7 @@ class Relay:
             # Refused before the handshake: a foreign page learns nothing.
             await send({"type": "websocket.close", "code": int(Close.FORBIDDEN)})
             return
-        answer = await self._redeem(scope.get("subprotocols", []))
+        answer = await redeemed(self._gate, scope.get("subprotocols", []))
         await send({"type": "websocket.accept", "subprotocol": "binary"})
         end = answer if isinstance(answer, Refused) else await self._admit(answer, receive, send)
         if end is not None:
@@ -266,12 +270,6 @@ class Relay:
                             "reason": end.reason,
                         }
                     )
-
-    async def _redeem(self, subprotocols: list[str]) -> Grant | Refused:
-        tokens = [name[7:] for name in subprotocols if name.startswith("ticket.")]
-        if "binary" not in subprotocols or len(tokens) != 1:
-            return Refused(Close.NO_TICKET, "no ticket")
-        return await self._gate.redeem(tokens[0])
 
     async def _admit(self, grant: Grant, receive: Receive, send: Send) -> Refused | None:
         others = self._streams.setdefault(grant.lease_id, [])
@@ -292,6 +290,14 @@ class Relay:
             others.remove(stream)
             if not others:
                 self._streams.pop(grant.lease_id, None)
+
+
+async def redeemed(gate: Gate, subprotocols: list[str]) -> Grant | Refused:
+    """Use up the ticket that a browser offers among its subprotocols."""
+    tokens = [name[7:] for name in subprotocols if name.startswith("ticket.")]
+    if "binary" not in subprotocols or len(tokens) != 1:
+        return Refused(Close.NO_TICKET, "no ticket")
+    return await gate.redeem(tokens[0])
 
 
 def same_origin(headers: list[tuple[bytes, bytes]]) -> bool:

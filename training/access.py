@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-
-from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 
 from agent.models import Deployment
 from annotation.access import is_admin
 from annotation.models import Session
+from sandbox.access import staff_only as staff_only
 from training.models import (
     Calibration,
     Checkpoint,
@@ -24,21 +21,6 @@ from training.models import (
     Rollout,
     Run,
 )
-
-View = Callable[..., HttpResponse]
-
-
-def staff_only(view: View) -> View:
-    """Send who is not signed in to sign in, and refuse (403) who is not staff."""
-
-    @wraps(view)
-    def guarded(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
-        if not request.user.is_authenticated:
-            return redirect_to_login(request.get_full_path())
-        _require(request)
-        return view(request, *args, **kwargs)
-
-    return guarded
 
 
 def dataset_for(request: HttpRequest, pk: int) -> Dataset:

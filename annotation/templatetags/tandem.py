@@ -28,6 +28,7 @@ def navigation(context: dict[str, Any]) -> list[dict[str, Any]]:
         ("Reviews", "/reviews/", user.is_staff or "reviewer" in groups),
         ("Tasks", "/tasks/", user.is_staff),
         ("Training", "/training/runs/", user.is_staff),
+        ("Fleet", "/fleet/", user.is_staff),
         ("Admin", "/admin/", user.is_staff),
     ]
     return [

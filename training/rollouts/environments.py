@@ -14,6 +14,7 @@ from django.db import connection
 
 from sandbox import leases
 from sandbox.families import TaskSpec
+from sandbox.logs import about
 from sandbox.models import Lease
 from sandbox.provider import Desktop, SandboxError
 from sandbox.providers.browser import FleetFull, PageSpec
@@ -85,7 +86,8 @@ def _leased(key: str, control: Control) -> Iterator[Place]:
         lease = _acquire(key, control)
         desktop = leases.connect(lease)
         held = lease
-        yield Place(desktop, lease.epoch, lambda: leases.renew(held, ttl=LEASE_TTL))
+        with about(sandbox=held.sandbox.name, lease=held.pk, epoch=held.epoch):
+            yield Place(desktop, lease.epoch, lambda: leases.renew(held, ttl=LEASE_TTL))
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
         raise
