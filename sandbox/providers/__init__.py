@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sandbox.provider import Provider, SandboxError
 
-NAMES = ("local", "browser", "android", "fake")
+NAMES = ("local", "qemu", "browser", "android", "fake")
 
 
 @cache
@@ -22,6 +22,10 @@ def load(name: str, *, state: Path | None = None) -> Provider:
         from sandbox.providers.local import LocalProvider
 
         return LocalProvider(state or Path(tempfile.gettempdir(), "tandem-sandboxes"))
+    if name == "qemu":
+        from sandbox.providers.qemu import QemuProvider
+
+        return QemuProvider(state or Path(tempfile.gettempdir(), "tandem-vms"))
     if name == "browser":
         from sandbox.providers.browser.provider import BrowserProvider
 

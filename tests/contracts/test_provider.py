@@ -25,7 +25,7 @@ from sandbox.provider import (
 )  # fmt: skip
 from sandbox.providers import load
 from sandbox.providers.fake import FakeProvider
-from tests.sandbox.desktops import needs_headless_shell, needs_local, new_id
+from tests.sandbox.desktops import needs_headless_shell, needs_local, needs_qemu, new_id
 from tests.sandbox.phones import needs_adb, phones
 from trajectory import Click, Finish, Hotkey, Move, Navigate, OpenApp, Type, Wait
 
@@ -41,7 +41,7 @@ TEXT_FIELD = {
 }
 """What shows an empty text field at (200, 150); on a desktop it is a terminal."""
 
-NO_PAGE_IN_FRONT = {"fake", "local", "android"}
+NO_PAGE_IN_FRONT = {"fake", "local", "qemu", "android"}
 """A fresh computer of these shows no page; a browser's is one."""
 
 
@@ -49,6 +49,7 @@ NO_PAGE_IN_FRONT = {"fake", "local", "android"}
     params=[
         "fake",
         pytest.param("local", marks=needs_local),
+        pytest.param("qemu", marks=needs_qemu),
         pytest.param("browser", marks=needs_headless_shell),
         pytest.param("android", marks=needs_adb),
     ],
