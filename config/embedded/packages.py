@@ -25,6 +25,9 @@ DESKTOP = (
     "adb",
     "pulseaudio",
     "pulseaudio-utils",
+    "qemu-system-x86",
+    "qemu-utils",
+    "mmdebstrap",
 )
 
 
