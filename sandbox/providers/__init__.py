@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sandbox.provider import Provider, SandboxError
 
-NAMES = ("local", "qemu", "browser", "android", "fake")
+NAMES = ("local", "qemu", "container", "browser", "android", "kubernetes", "remote", "fake")
 
 
 @cache
@@ -22,6 +22,18 @@ def load(name: str, *, state: Path | None = None) -> Provider:
         from sandbox.providers.local import LocalProvider
 
         return LocalProvider(state or Path(tempfile.gettempdir(), "tandem-sandboxes"))
+    if name == "container":
+        from sandbox.providers.container.provider import ContainerProvider
+
+        return ContainerProvider(state or Path(tempfile.gettempdir(), "tandem-containers"))
+    if name == "kubernetes":
+        from sandbox.providers.kubernetes.provider import KubernetesProvider
+
+        return KubernetesProvider(state or Path(tempfile.gettempdir(), "tandem-pods"))
+    if name == "remote":
+        from sandbox.providers.remote.provider import RemoteProvider
+
+        return RemoteProvider(state or Path(tempfile.gettempdir(), "tandem-machines"))
     if name == "qemu":
         from sandbox.providers.qemu import QemuProvider
 

@@ -25,7 +25,16 @@ from sandbox.provider import (
 )  # fmt: skip
 from sandbox.providers import load
 from sandbox.providers.fake import FakeProvider
-from tests.sandbox.desktops import needs_headless_shell, needs_local, needs_qemu, new_id
+from tests.sandbox.cluster import cluster
+from tests.sandbox.desktops import (
+    needs_container,
+    needs_headless_shell,
+    needs_local,
+    needs_qemu,
+    new_id,
+    skip_without_image,
+)
+from tests.sandbox.far import machines
 from tests.sandbox.phones import needs_adb, phones
 from trajectory import Click, Finish, Hotkey, Move, Navigate, OpenApp, Type, Wait
 
@@ -41,8 +50,15 @@ TEXT_FIELD = {
 }
 """What shows an empty text field at (200, 150); on a desktop it is a terminal."""
 
-NO_PAGE_IN_FRONT = {"fake", "local", "qemu", "android"}
+NO_PAGE_IN_FRONT = {"fake", "local", "qemu", "container", "remote", "kubernetes", "android"}
 """A fresh computer of these shows no page; a browser's is one."""
+
+AROUND = {
+    "android": lambda root: phones(root, count=2),
+    "remote": machines,
+    "kubernetes": cluster,
+}
+"""What has to be there for a provider to have computers. The cluster is simulated, its pods are not."""
 
 
 @pytest.fixture(
@@ -50,6 +66,9 @@ NO_PAGE_IN_FRONT = {"fake", "local", "qemu", "android"}
         "fake",
         pytest.param("local", marks=needs_local),
         pytest.param("qemu", marks=needs_qemu),
+        pytest.param("container", marks=needs_container),
+        pytest.param("remote", marks=needs_local),
+        pytest.param("kubernetes", marks=needs_local),
         pytest.param("browser", marks=needs_headless_shell),
         pytest.param("android", marks=needs_adb),
     ],
@@ -59,7 +78,10 @@ def provider(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Provider]:
     root = tmp_path_factory.mktemp("sb")
-    with phones(root, count=2) if request.param == "android" else nullcontext():
+    if request.param == "container":
+        skip_without_image()
+    around = AROUND.get(request.param)
+    with around(root) if around is not None else nullcontext():
         yield load(request.param, state=root / request.param)
 
 

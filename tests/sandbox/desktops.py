@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
 import uuid
 
 import pytest
@@ -17,6 +19,20 @@ needs_local = pytest.mark.skipif(
 needs_headless_shell = pytest.mark.skipif(
     shutil.which("chromium-headless-shell") is None, reason="needs chromium-headless-shell"
 )
+
+needs_container = pytest.mark.skipif(
+    os.geteuid() != 0
+    or any(shutil.which(name) is None for name in ("podman", "runc", "vncpasswd")),
+    reason="needs root, podman, runc and tigervnc-tools",
+)
+
+
+def skip_without_image() -> None:
+    """Skip where podman is, but nobody has built the image yet: that takes minutes."""
+    from sandbox.images import container
+
+    if subprocess.run(["podman", "image", "exists", container.tag()], check=False).returncode:
+        pytest.skip("needs the image: python -m sandbox.images build container")
 
 needs_qemu = pytest.mark.skipif(
     shutil.which("qemu-system-x86_64") is None or qemu_image.built() is None,
