@@ -90,13 +90,10 @@ def to_frame(x: float, y: float, coordinates: Coordinates, frame: Frame) -> Poin
 
     The far edge belongs to the last pixel; raises ValueError for numbers beyond it.
     """
-    width, height = span(coordinates, frame)
-    if not (0 <= x <= width and 0 <= y <= height):
-        raise ValueError(f"({x:g}, {y:g}) is outside 0..{width}, 0..{height} ({coordinates})")
-    return (
-        min(round(x * frame.width / width), frame.width - 1),
-        min(round(y * frame.height / height), frame.height - 1),
-    )
+    try:
+        return scale_to(x, y, span(coordinates, frame), frame)
+    except ValueError as error:
+        raise ValueError(f"{error} ({coordinates})") from None
 
 
 def from_frame(x: int, y: int, coordinates: Coordinates, frame: Frame) -> Point:
@@ -104,5 +101,20 @@ def from_frame(x: int, y: int, coordinates: Coordinates, frame: Frame) -> Point:
 
     Where a model's unit is coarser than a pixel the place comes back within half a unit.
     """
-    width, height = span(coordinates, frame)
-    return round(x * width / frame.width), round(y * height / frame.height)
+    return scale_from(x, y, span(coordinates, frame), frame)
+
+
+def scale_to(x: float, y: float, size: tuple[int, int], frame: Frame) -> Point:
+    """Return the pixel of (x, y) on a screen that is counted as `size`; raises ValueError outside it."""
+    width, height = size
+    if not (0 <= x <= width and 0 <= y <= height):
+        raise ValueError(f"({x:g}, {y:g}) is outside 0..{width}, 0..{height}")
+    return (
+        min(round(x * frame.width / width), frame.width - 1),
+        min(round(y * frame.height / height), frame.height - 1),
+    )
+
+
+def scale_from(x: int, y: int, size: tuple[int, int], frame: Frame) -> Point:
+    """Return the numbers for a pixel on a screen that is counted as `size`."""
+    return round(x * size[0] / frame.width), round(y * size[1] / frame.height)
