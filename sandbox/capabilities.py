@@ -6,7 +6,7 @@ Everything that changes the computer carries the lease's `epoch` and raises Stal
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -58,18 +58,35 @@ class Entry:
 
 @runtime_checkable
 class FileTree(Protocol):
-    """A Desktop whose home can be looked through; nothing outside the home, links never followed out."""
+    """A Desktop whose home can be looked through; nothing outside the home, links never followed out.
 
-    def list_files(self, path: str = "") -> list[Entry]: ...
+    A file's name is the guest's: it may hold newlines and escapes, and must be shown as text.
+    """
+
+    def list_files(self, path: str = "") -> list[Entry]:
+        """Return what is in one folder, by name; at most 5000 entries, else ActionFailed."""
+        ...
 
     def watch_files(self, path: str = "", *, seconds: float) -> Iterator[Entry]:
-        """Yield what is made or written below `path` until `seconds` have passed."""
+        """Yield what is made, written or moved below `path` until `seconds` have passed."""
+        ...
+
+    def download(self, path: str, *, limit: int = ...) -> Iterator[bytes]:
+        """Yield a file of any size up to `limit` bytes in parts; ActionFailed if it changes."""
+        ...
+
+    def upload(self, path: str, parts: Iterable[bytes], *, epoch: int) -> None:
+        """Write a file of any size, whole or not at all."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a terminal said since `offset`; `exit_code` once its program has ended."""
+    """What a terminal said; `offset` is behind it: ask from there next.
+
+    Older output than the terminal keeps (1 MiB) is left out: `data` is then shorter than the way
+    from the offset asked to `offset`. `exit_code` comes with the last output of an ended program.
+    """
 
     data: bytes
     offset: int
@@ -78,15 +95,33 @@ class Output:
 
 @runtime_checkable
 class Terminals(Protocol):
-    """A Desktop with shell sessions on a PTY; the same file tree that the screen sees."""
+    """A Desktop with shell sessions on a PTY; the same file tree that the screen sees.
+
+    They end with the epoch that opened them. A repeated `action_id` does nothing a second time;
+    "" stands for a fresh one.
+    """
 
     def open_terminal(
-        self, *, epoch: int, columns: int = 80, rows: int = 24, command: str = ""
+        self,
+        *,
+        epoch: int,
+        columns: int = 80,
+        rows: int = 24,
+        command: str = "",
+        timeout_ms: int = 0,
+        action_id: str = "",
     ) -> str:
-        """Start a shell (or `command`) and return its id."""
+        """Start a shell (or `command`) and return its id; ActionFailed beyond 8 at once.
+
+        It is ended after `timeout_ms`, with exit code 124; 0: when it is closed.
+        """
         ...
 
-    def write_terminal(self, terminal: str, data: bytes, *, epoch: int) -> None: ...
+    def write_terminal(
+        self, terminal: str, data: bytes, *, epoch: int, action_id: str = ""
+    ) -> None:
+        """Enter `data` as if typed; at most 64 KiB."""
+        ...
 
     def read_terminal(self, terminal: str, *, offset: int, wait_ms: int = 1000) -> Output:
         """Return what came after `offset`, waiting up to `wait_ms` for something."""
@@ -103,9 +138,12 @@ class Terminals(Protocol):
 class Python(Protocol):
     """A Desktop with one Python session whose names last from call to call."""
 
-    def run_python(
-        self, code: str, *, epoch: int, action_id: str, timeout_ms: int = 30_000
-    ) -> str: ...
+    def run_python(self, code: str, *, epoch: int, action_id: str, timeout_ms: int = 30_000) -> str:
+        """Return what `code` printed, the value of its last expression or its traceback.
+
+        At `timeout_ms` it is interrupted; if that does not help Python is ended, with its names.
+        """
+        ...
 
 
 @runtime_checkable
@@ -148,7 +186,7 @@ class Accessibility(Protocol):
 
 @runtime_checkable
 class Recordings(Protocol):
-    """A Desktop that can film its screen."""
+    """A Desktop that can film its screen; a film ends with the object that makes it."""
 
     def start_recording(self, *, epoch: int, fps: int = 10) -> None: ...
 

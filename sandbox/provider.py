@@ -5,6 +5,7 @@ No Django here: a provider knows nothing of leases; it starts, finds and stops.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,7 +38,8 @@ class ActionFailed(SandboxError):
 class SandboxSpec:
     """What to start: `image` names a recipe of the provider; sizes in pixels, MiB and cores.
 
-    `network` is "none" or "allowlist"; `shared` are host folders bound read-only, as {guest: host}.
+    `network` is "none" or "allowlist": then `allow` are the hosts that may be reached over HTTP(S), such as
+    example.org, *.example.org, host:8080. `shared` are host folders bound read-only, as {guest: host}.
     """
 
     name: str
@@ -48,6 +50,7 @@ class SandboxSpec:
     cpus: float = 1.0
     pids: int = 512
     network: str = "none"
+    allow: tuple[str, ...] = ()
     shared: dict[str, Path] = field(default_factory=dict)
 
 
@@ -78,6 +81,11 @@ class Frame:
     url: str
     captured_at: float
     seq: int = 0
+
+    @property
+    def sha256(self) -> str:
+        """The name of the picture: equal screens are encoded equally, so they have one name."""
+        return hashlib.sha256(self.png).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from sandbox.models import InputEvent, Lease
 from sandbox.provider import Desktop
 from sandbox.rfb import Pointer
 from sandbox.stream import Relay
+from sandbox.terminal import TerminalRelay
 from trajectory import Observation, observation_to_dict
 
 # Not on Django's one shared thread: a slow picture must not hold up somebody else's ticket.
@@ -130,4 +131,13 @@ def _row(lease_id: int, seq: int, captured: Captured) -> InputEvent:
     )
 
 
+def desktop_of(grant: Grant) -> Desktop:
+    """Return the computer that a grant is for; raises DesktopLost."""
+    try:
+        return leases.connect(Lease.objects.get(pk=grant.lease_id))
+    finally:
+        connection.close()  # this thread belongs to no request
+
+
 app = Relay(DatabaseGate())
+terminal = TerminalRelay(DatabaseGate(), desktop_of)

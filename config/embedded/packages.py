@@ -20,6 +20,7 @@ DESKTOP = (
     "at-spi2-core",
     "x11-utils",
     "xdotool",
+    "xclip",
     "fonts-dejavu-core",
     "chromium-headless-shell",
     "adb",

@@ -1,12 +1,6 @@
-"""A computer behind its guest's socket. Every provider with a guest uses one of these two."""
-
-from __future__ import annotations
+"""A computer behind its guest's socket: a screen alone, or a whole desktop."""
 
 from sandbox.desktop.screen import GuestScreen
-
-
-class GuestDesktop(GuestScreen):
-    """A whole desktop: the screen, and its programs, files and terminals."""
-
+from sandbox.desktop.tools import GuestDesktop
 
 __all__ = ["GuestDesktop", "GuestScreen"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -56,6 +57,9 @@ class Call:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise GuestError(f"{name} must be a list of strings")
         return value
+
+
+Route: TypeAlias = Callable[[Call], Answer]
 
 
 def done(result: Result, replayed: bool) -> JsonObject:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import time
 
-from guest import apps, files, shell
+from guest import apps, shell
+from guest.accessibility import Tree
 from guest.browser import Browser
 from guest.errors import ActionFailed
 from guest.fencing import Gate, Ledger, Result
+from guest.files import Home
 from guest.input import Input
+from guest.processes import Place
+from guest.python import Python
 from guest.screen import Screen
+from guest.terminals import Terminals
 from guest.windows import Windows
 from trajectory import (
     Action,
@@ -44,15 +49,22 @@ class Computer:
         self.boot_id = boot_id
         self.screen = Screen(display)
         self.windows = Windows(display)
-        self.browser = Browser(self.windows, screen_width=self.screen.width)
-        self.files = files
+        self.programs = Tree()
+        self.browser = Browser(self.windows, self.programs, screen_width=self.screen.width)
         self.gate = Gate()
         self.ledger = Ledger()
+        place = Place()
+        self.files = Home(place.home)
+        self.terminals = Terminals(self.gate, place)
+        self.python = Python(self.gate, place)
         self._input = Input(display)
 
     def fence(self, epoch: int) -> int:
-        """Raise the epoch and return it; keys and buttons that the old holder left down go up."""
-        return self.gate.raise_to(epoch, released=self._input.let_go)
+        """Raise the epoch and return it.
+
+        Keys and buttons that the old holder left down go up; its terminals and its Python end.
+        """
+        return self.gate.raise_to(epoch, released=self._let_go)
 
     def renew(self, boot_id: str) -> None:
         """Belong to another start, as a fork or a restored machine does: no epoch, no ledger yet."""
@@ -79,6 +91,11 @@ class Computer:
             return Result()
 
         return self.ledger.once(action_id, start)
+
+    def _let_go(self) -> None:
+        self._input.let_go()
+        self.terminals.close_all()
+        self.python.close()
 
     def _perform(self, action: Action, epoch: int) -> Result:
         match action:

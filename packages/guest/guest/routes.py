@@ -5,14 +5,12 @@ from __future__ import annotations
 import base64
 import binascii
 import time
-from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from collections.abc import Mapping
 
-from guest.call import Answer, Call, JsonObject, done
+from guest.call import Call, JsonObject, Route, done
 from guest.errors import ActionFailed, GuestError
+from guest.tools import TOOLS
 from trajectory import FormatError, action_from_dict
-
-Route: TypeAlias = Callable[[Call], Answer]
 
 
 def health(call: Call) -> JsonObject:
@@ -111,4 +109,4 @@ SCREEN: Mapping[str, Route] = {
     "POST /v1/files/write": write_file,
     "POST /v1/page/evaluate": evaluate,
 }
-DESKTOP: Mapping[str, Route] = {**SCREEN}
+DESKTOP: Mapping[str, Route] = {**SCREEN, **TOOLS}

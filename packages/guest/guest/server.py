@@ -12,10 +12,11 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import cast
 
-from guest.call import Answer, Call, JsonObject
+from guest import forward
+from guest.call import Answer, Call, JsonObject, Route
 from guest.computer import Computer
 from guest.errors import GuestError, NotFound
-from guest.routes import SCREEN, Route
+from guest.routes import SCREEN
 
 MAX_BODY = 64 * 1024 * 1024
 
@@ -58,6 +59,21 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         self._answer()
+
+    def do_CONNECT(self) -> None:
+        """Join the caller to a port of the computer; this connection speaks no more HTTP with us."""
+        server = cast(Server, self.server)
+        self.close_connection = True
+        gate, epoch = server.computer.gate, self.headers.get("X-Epoch", "")
+        try:
+            # A guest without a loopback of its own would join strangers to the host's.
+            if "POST /v1/ports" not in server.routes:
+                raise NotFound("this computer has no ports")
+            with forward.opened(self.path, epoch, gate) as program:
+                self.wfile.write(forward.ADMITTED)
+                forward.copy(self.connection, program, gate)
+        except GuestError as error:
+            self._send(error.status, {"error": error.code, "detail": str(error)})
 
     def _answer(self) -> None:
         server = cast(Server, self.server)

@@ -7,17 +7,13 @@ the same contract suite proves it.
 from __future__ import annotations
 
 import io
-import os
 import shutil
-import subprocess
-import tempfile
 import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from pathlib import Path
 
 from PIL import Image, ImageDraw
 
@@ -32,6 +28,7 @@ from sandbox.provider import (
     SandboxSpec,
     StaleLease,
 )
+from sandbox.providers.fake.tools import Tools
 from trajectory import Action, Click, Drag, Element, Scroll, Shell, Type, target
 from trajectory.keys import canonical_key
 
@@ -72,6 +69,7 @@ class FakeProvider:
             return
         del _COMPUTERS[handle.name]
         computer.lost = True
+        computer._let_go()
         shutil.rmtree(computer.home, ignore_errors=True)
 
     def running(self) -> list[Handle]:
@@ -83,19 +81,17 @@ class FakeProvider:
         _COMPUTERS[handle.name].lost = True
 
 
-class _Computer:
+class _Computer(Tools):
     """A desktop with one text box: a click into it gives it the focus, typing fills it."""
 
     def __init__(self, handle: Handle, spec: SandboxSpec) -> None:
+        super().__init__(handle.name)
         self.handle = handle
         self.width, self.height = spec.width, spec.height
-        self.lost = False
-        self.home = Path(tempfile.mkdtemp(prefix="tandem-fake-"))
         self.performed: list[Action] = []
         self.text = ""
         self._focused = False
         self._pointer = (0, 0)
-        self._epoch = 0
         self._seq = 0
         self._results: dict[str, Future[ActionResult]] = {}
         self._lock = threading.RLock()
@@ -103,15 +99,14 @@ class _Computer:
     def health(self) -> dict[str, object]:
         """Return {"boot_id", "epoch", "ready"}."""
         self._here()
-        return {"boot_id": self.handle.boot_id, "epoch": self._epoch, "ready": True}
+        return {"boot_id": self.handle.boot_id, "epoch": self._gate.epoch, "ready": True}
 
     def fence(self, epoch: int) -> None:
         """Raise the epoch; raises StaleLease if it is above `epoch` already."""
         self._here()
-        with self._lock:
-            if epoch < self._epoch:
-                raise StaleLease(f"{self.handle.name} is at epoch {self._epoch}, above {epoch}")
-            self._epoch = epoch
+        now = self._gate.raise_to(epoch, released=self._let_go)
+        if now != epoch:
+            raise StaleLease(f"{self.handle.name} is at epoch {now}, above {epoch}")
 
     def observe(self, *, elements: bool = False) -> Frame:
         """Draw the text box, what it holds, and the pointer."""
@@ -148,22 +143,6 @@ class _Computer:
         """Pretend that a program opens."""
         self._once(action_id, epoch, lambda: self._started(argv))
 
-    def read_file(self, path: str) -> bytes:
-        """Return a file of the home; raises ActionFailed."""
-        self._here()
-        try:
-            return self._inside(path).read_bytes()
-        except FileNotFoundError:
-            raise ActionFailed(f"no file {path}") from None
-
-    def write_file(self, path: str, data: bytes, *, epoch: int) -> None:
-        """Write a file of the home."""
-        self._here()
-        self._check(epoch)
-        whole = self._inside(path)
-        whole.parent.mkdir(parents=True, exist_ok=True)
-        whole.write_bytes(data)
-
     def evaluate(self, expression: str) -> object:
         """There is no browser here."""
         self._here()
@@ -171,14 +150,6 @@ class _Computer:
 
     def close(self) -> None:
         """Nothing is held."""
-
-    def _here(self) -> None:
-        if self.lost:
-            raise DesktopLost(f"{self.handle.name} does not answer")
-
-    def _check(self, epoch: int) -> None:
-        if epoch != self._epoch:
-            raise StaleLease(f"epoch {epoch} is not this computer's epoch {self._epoch}")
 
     def _once(self, action_id: str, epoch: int, work: Callable[[], ActionResult]) -> ActionResult:
         self._here()
@@ -228,33 +199,12 @@ class _Computer:
         except ValueError as error:
             raise ActionFailed(str(error)) from error
 
-    def _run(self, command: str, timeout_ms: int) -> ActionResult:
-        try:
-            done = subprocess.run(
-                ["sh", "-c", command],
-                cwd=self.home,
-                env={"HOME": str(self.home), "PATH": os.defpath},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                timeout=timeout_ms / 1000,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return ActionResult(output=f"\n[ended after {timeout_ms} ms]", exit_code=124)
-        return ActionResult(output=done.stdout.decode(errors="replace"), exit_code=done.returncode)
-
     def _started(self, argv: Sequence[str]) -> ActionResult:
         if not argv:
             raise ActionFailed("nothing to launch: argv is empty")
         self.text += f"[{argv[0]}]"
+        self._add_window(argv[0])
         return ActionResult()
-
-    def _inside(self, path: str) -> Path:
-        whole = (self.home / path.removeprefix("~/")).resolve()
-        if not whole.is_relative_to(self.home.resolve()):
-            raise ActionFailed(f"{path} is outside the home folder")
-        return whole
 
     def _picture(self) -> bytes:
         picture = Image.new("RGB", (self.width, self.height), "#2f6478")
