@@ -29,6 +29,8 @@ DESKTOP = (
     "qemu-system-x86",
     "qemu-utils",
     "mmdebstrap",
+    "podman",
+    "runc",
 )
 
 

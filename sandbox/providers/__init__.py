@@ -27,7 +27,12 @@ def load(name: str, *, state: Path | None = None) -> Provider:
 
         return ContainerProvider(state or Path(tempfile.gettempdir(), "tandem-containers"))
     if name == "kubernetes":
-        from sandbox.providers.kubernetes.provider import KubernetesProvider
+        try:
+            from sandbox.providers.kubernetes.provider import KubernetesProvider
+        except ModuleNotFoundError as error:
+            raise SandboxError(
+                f"provider kubernetes: {error}: pip install 'tandem[kubernetes]'"
+            ) from error
 
         return KubernetesProvider(state or Path(tempfile.gettempdir(), "tandem-pods"))
     if name == "remote":

@@ -35,7 +35,7 @@ def connect() -> docker.DockerClient:
         return _answering(f"unix://{_DOCKER_SOCKET}", str(_DOCKER_SOCKET))
     if shutil.which("podman") is None:
         raise ProvisionFailed(
-            "no container engine: apt-get install podman runc catatonit, or name a Docker socket "
+            "no container engine: apt-get install podman runc, or name a Docker socket "
             "in DOCKER_HOST"
         )
     return _podman()
