@@ -23,8 +23,11 @@ TASKS = ("click-test", "click-test-2", "click-button", "click-link", "click-dial
 
 
 @contextmanager
-def database() -> Iterator[Path]:
-    """Start a PostgreSQL of our own, set Django up on it with all tables, and yield the state folder."""
+def database(*, sync: bool = False) -> Iterator[Path]:
+    """Start a PostgreSQL of our own, set Django up on it with all tables, and yield the state folder.
+
+    With `sync` every commit is on the disk before it is answered, as in production.
+    """
     from config.embedded.postgres import Postgres, reachable
     from config.embedded.service import free_port, launch, stop, unprivileged, wait_ready
 
@@ -34,7 +37,7 @@ def database() -> Iterator[Path]:
         account = unprivileged()
         cluster = Postgres(
             data=state / "postgres", port=free_port(), password=secrets.token_hex(8),
-            account=account, install=reachable(account, state / "binaries"), sync=False,
+            account=account, install=reachable(account, state / "binaries"), sync=sync,
         )  # fmt: skip
         cluster.prepare()
         log = state / "postgres.log"

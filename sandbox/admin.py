@@ -54,7 +54,7 @@ class LeaseAdmin(LookOnly, admin.ModelAdmin):
     @admin.action(description="End the lease now: close its screens and reset the computer")
     def end(self, request: HttpRequest, queryset: QuerySet[Lease]) -> None:
         for lease in queryset.filter(state=Lease.State.ACTIVE):
-            leases.release(lease, reason=f"ended by {request.user}")
+            leases.release(lease, reason=f"ended by {request.user}", by=request.user)
             self.message_user(request, f"{lease} ended", messages.SUCCESS)
 
 

@@ -1,7 +1,9 @@
 """The statements that change a computer's owner, each whole: one round trip, all or nothing.
 
 A claim must cost the same with 100 computers as with 10,000 and be quick enough for hundreds a
-second; that is why these are SQL and everything around them is not.
+second; that is why these are SQL and everything around them is not. When a lease began and ended
+is read from the database's clock while its computer is locked, so that no two of one computer can
+seem to overlap.
 """
 
 from __future__ import annotations
@@ -72,7 +74,7 @@ near AS (
     SELECT s.id FROM sandbox_sandbox s WHERE {claimable} ORDER BY s.ready_at, s.id LIMIT {near}
 ), first AS (
     SELECT s.id FROM sandbox_sandbox s
-    WHERE s.id IN (SELECT id FROM near) AND s.state = 'ready' AND EXISTS (SELECT FROM allowed)
+    WHERE s.id = ANY (ARRAY(SELECT id FROM near)) AND s.state = 'ready' AND EXISTS (SELECT FROM allowed)
     ORDER BY s.probed_at < %(fresh)s, s.ready_at, s.id
     LIMIT 1 FOR UPDATE OF s SKIP LOCKED
 ), further AS (
@@ -87,7 +89,7 @@ near AS (
     INSERT INTO sandbox_lease (
         sandbox_id, epoch, owner_id, purpose, idempotency_key, state, human_control, granted_at,
         expires_at, hard_expires_at, last_activity_at, release_reason, ending)
-    SELECT id, epoch, %(owner)s, %(purpose)s, %(key)s, 'active', false, %(now)s,
+    SELECT id, epoch, %(owner)s, %(purpose)s, %(key)s, 'active', false, clock_timestamp(),
         %(expires)s, %(hard)s, %(now)s, '', ''
     FROM taken
     RETURNING *
@@ -109,7 +111,7 @@ WITH asked AS (
 ), ended AS (
     UPDATE sandbox_lease l
     SET state = %(state)s, ending = asked.ending, release_reason = asked.reason,
-        released_at = %(now)s, human_control = false
+        released_at = clock_timestamp(), human_control = false
     FROM asked
     WHERE l.id = asked.id AND l.state = 'active'
         AND (%(late)s::timestamptz IS NULL OR l.expires_at <= %(late)s)
@@ -236,7 +238,6 @@ def end(
                 "state": str(state),
                 "sandbox_state": str(sandbox_state),
                 "deadline": now + within,
-                "now": now,
                 "late": now if only_late else None,
                 "actor": by,
             },
