@@ -52,8 +52,10 @@ class Gateway:
         return wire.hello(wire.Preamble(self.sandbox, service, self.epoch, self.sign(service)))
 
     def place(self) -> tuple[str, int]:
-        """Return (name or IP address, port)."""
+        """Return (name or IP address, port); raises DesktopLost if the row holds neither."""
         name, _, port = self.address.rpartition(":")
+        if not name or not port.isdecimal():
+            raise DesktopLost(f"the address of host {self.host} is {self.address!r}, not NAME:PORT")
         return name.strip("[]"), int(port)
 
 
@@ -198,3 +200,41 @@ def _hung_up(gateway: Gateway, error: Exception | None = None) -> DesktopLost:
     # Under TLS 1.3 a gateway that does not accept our certificate says so only now.
     why = f": {error}" if error else " without a word: is our client certificate of its authority?"
     return DesktopLost(f"gateway {gateway.address} hung up{why}")
+
+
+async def port(
+    path: str, number: int, epoch: int, gateway: Gateway | None = None, *, timeout: float | None
+) -> httpcore.AsyncNetworkStream:
+    """Connect to TCP port `number` on a computer's own loopback, by its guest at `path`.
+
+    Raises PortClosed, StaleLease, DesktopLost, httpcore's ConnectError and ConnectTimeout.
+    """
+    net = httpcore.AnyIOBackend()
+    if gateway is None:
+        stream = await net.connect_unix_socket(path, timeout)
+        hello = wire.connect(number, epoch)
+    else:
+        stream = await net.connect_tcp(*gateway.place(), timeout, socket_options=KEEPALIVE)
+        hello = gateway.hello(f"port:{number}")
+    try:
+        if gateway is not None:
+            stream = await stream.start_tls(_context(gateway), gateway.host, timeout)
+        await stream.write(hello, timeout)
+        answer = b""
+        while (need := _still(answer, gateway)) > 0:
+            data = await stream.read(need, timeout)
+            if not data:
+                raise _hung_up(gateway) if gateway else DesktopLost("the guest hung up")
+            answer += data
+        if gateway is None:
+            wire.raise_unconnected(answer, port=number)
+        else:
+            wire.raise_refusal(answer, gateway=gateway.address)
+    except BaseException:
+        await stream.aclose()
+        raise
+    return stream
+
+
+def _still(answer: bytes, gateway: Gateway | None) -> int:
+    return _missing(answer, gateway) if gateway else len(wire.ADMITTED) - len(answer)

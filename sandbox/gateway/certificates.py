@@ -18,6 +18,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from sandbox.provider import SandboxError
+
 AUTHORITY_DAYS = 3650
 DAYS = 90
 """How long a host's or a caller's certificate lasts. There is no list of revoked ones: renew often."""
@@ -28,7 +30,7 @@ _USE = {"host": ExtendedKeyUsageOID.SERVER_AUTH, "client": ExtendedKeyUsageOID.C
 ROLES = tuple(_USE)
 
 
-class CertificateProblem(Exception):
+class CertificateProblem(SandboxError):
     """A certificate is missing, expired or not ours; the message names the file and the way out."""
 
 

@@ -67,7 +67,7 @@ class Server:
         self._certified = self._certificate_time()
         self._used = Used()
         self._links: set[Link] = set()
-        self._asking = ThreadPoolExecutor(2, thread_name_prefix="gateway-rows")
+        self._asking = ThreadPoolExecutor(1, thread_name_prefix="gateway-rows")
         self._ready = threading.Event()
         self._failure: BaseException | None = None
         self._stop: Callable[[], None] | None = None
@@ -85,7 +85,8 @@ class Server:
         if self._stop is not None:
             self._stop()
         self._thread.join(_START_S)
-        self._asking.shutdown(wait=False, cancel_futures=True)
+        self._asking.submit(connection.close)  # that thread's own
+        self._asking.shutdown(wait=True)
 
     # -- the thread ----------------------------------------------------------------------------------
 
