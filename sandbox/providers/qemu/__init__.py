@@ -7,6 +7,7 @@ offers all their guest sockets. Both outlive the process that started them.
 
 from __future__ import annotations
 
+import os
 import secrets
 import shutil
 import uuid
@@ -29,6 +30,7 @@ _QEMU_MB = 256
 _THREADS = 64
 _START_ID = 16  # hex digits of boot_id that stay for the life of one QEMU
 _MOVE_S = 60.0
+_FIRST_UID, _UIDS = 61_000, 500
 _DISK = "d0"
 
 
@@ -168,7 +170,11 @@ class QemuProvider:
         shutil.copyfile(made.folder / "overlay.qcow2", folder / "disk.qcow2")
         (folder / "disk.qcow2").chmod(0o600)
         machine = made.machine(
-            f"tandem-{boot_id[:_START_ID]}", run, folder / "disk.qcow2", run / "rfb.secret"
+            f"tandem-{boot_id[:_START_ID]}",
+            run,
+            folder / "disk.qcow2",
+            password=run / "rfb.secret",
+            user=_free_uid() if os.geteuid() == 0 else None,
         )
         bounded = replace(spec, memory_mb=spec.memory_mb + _QEMU_MB, pids=_THREADS)
         limited = limits.create(bounded, group=f"{spec.name}-{boot_id[:12]}")
@@ -217,6 +223,15 @@ class QemuProvider:
             client.close(self._state, folder.name)
             limits.remove(tuple(Path(group) for group in record.groups))
         records.remove(folder)
+
+
+def _free_uid() -> int:
+    """Return a uid of our range that no process has: a guest that breaks out is nobody."""
+    used = records.uids_in_use()
+    free = [uid for uid in range(_FIRST_UID, _FIRST_UID + _UIDS) if uid not in used]
+    if not free:
+        raise ProvisionFailed(f"all {_UIDS} user ids for machines are in use")
+    return secrets.choice(free)
 
 
 def _load(monitor: Monitor, devices: Path) -> None:

@@ -34,7 +34,7 @@ class Served:
 
     def __init__(self, folder: Path) -> None:
         self._run = folder / "run"
-        self._screen = Screen(self._run, started_at=folder.stat().st_ctime)
+        self._screen = Screen(self._run, started_at=(folder / "about.json").stat().st_mtime)
         self._way: Way | None = None
         self._server: asyncio.Server | None = None
         self._lock = asyncio.Lock()

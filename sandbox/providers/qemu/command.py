@@ -32,6 +32,8 @@ class Machine:
     initrd: Path
     run: Path
     password: Path | None = None
+    user: int | None = None
+    """The uid that QEMU goes on with once it has opened its files; None: the caller's own."""
 
     def command(self) -> list[str]:
         share = "on" if self.share else "off"
@@ -58,6 +60,8 @@ class Machine:
             *("-qmp", f"unix:{self.run}/screen.sock,server=on,wait=off"),
             *("-sandbox", "on,obsolete=deny,resourcecontrol=deny,spawn=deny"),
         ]
+        if self.user is not None:
+            arguments += ["-runas", f"{self.user}:{self.user}"]
         if self.password is None:
             return [*arguments, "-display", "none"]
         arguments += ["-object", f"secret,id=rfb,file={self.password}"]

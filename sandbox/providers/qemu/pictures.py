@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
 import threading
@@ -11,10 +10,11 @@ from pathlib import Path
 
 from PIL import Image
 
-from sandbox.provider import DesktopLost
+from sandbox.provider import DesktopLost, SandboxError
 from sandbox.providers.qemu.qmp import Monitor
 
 _MAX_BYTES = 64 << 20
+_FDSET = 1
 
 
 class Screen:
@@ -22,8 +22,10 @@ class Screen:
 
     def __init__(self, run: Path, *, started_at: float) -> None:
         self._monitor = run / "screen.sock"
-        self._file = run / "screen.ppm"
         self._connected: Monitor | None = None
+        # QEMU writes into our memory: it may open no file of its own any more.
+        self._picture = os.memfd_create("screen", os.MFD_CLOEXEC)
+        self._written = os.open(f"/proc/self/fd/{self._picture}", os.O_WRONLY | os.O_CLOEXEC)
         self._lock = threading.Lock()
         self._last: tuple[bytes, bytes] = (b"", b"")
         # Still above what an earlier process counted: nobody takes a thousand pictures a second.
@@ -57,8 +59,8 @@ class Screen:
             if self._connected is not None:
                 self._connected.close()
             self._connected = None
-            with contextlib.suppress(OSError):
-                self._file.unlink(missing_ok=True)
+            for fd in (self._picture, self._written):
+                os.close(fd)
 
     def _next(self) -> int:
         self._seq += 1
@@ -67,13 +69,16 @@ class Screen:
     def _dump(self) -> bytes:
         if self._connected is None:
             self._connected = Monitor(self._monitor, timeout_s=10.0)
+            self._connected.give_set(_FDSET, self._written)
         try:
-            self._connected.run("screendump", filename=str(self._file))
-            with self._file.open("rb") as file:
-                if os.fstat(file.fileno()).st_size > _MAX_BYTES:
-                    raise DesktopLost("the emulated screen is larger than any that was asked for")
-                return file.read()
-        except (DesktopLost, OSError) as error:
+            # QEMU's copy of the descriptor has our place in the file: each picture starts at 0.
+            os.lseek(self._written, 0, os.SEEK_SET)
+            self._connected.run("screendump", filename=f"/dev/fdset/{_FDSET}")
+            size = os.lseek(self._written, 0, os.SEEK_CUR)
+            if size > _MAX_BYTES:
+                raise DesktopLost("the emulated screen is larger than any that was asked for")
+            return os.pread(self._picture, size, 0)
+        except (SandboxError, OSError) as error:
             self._connected.close()
             self._connected = None
             raise DesktopLost(f"no picture of the screen: {error}") from error

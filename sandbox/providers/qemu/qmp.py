@@ -52,6 +52,10 @@ class Monitor:
         """Hand over an open file; later commands call it `name`."""
         self._ask("getfd", {"fdname": name}, (fd,))
 
+    def give_set(self, number: int, fd: int) -> None:
+        """Hand over an open file that commands may name as the file /dev/fdset/NUMBER."""
+        self._ask("add-fd", {"fdset-id": number}, (fd,))
+
     def finish(self, command: str, /, **arguments: Any) -> None:
         """Run a command that is a job, wait for its end; raises QmpError with what the job says."""
         job = uuid.uuid4().hex

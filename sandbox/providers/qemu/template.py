@@ -46,7 +46,15 @@ class Template:
     memory_mb: int
     cpus: int
 
-    def machine(self, name: str, run: Path, disk: Path, password: Path | None) -> Machine:
+    def machine(
+        self,
+        name: str,
+        run: Path,
+        disk: Path,
+        *,
+        password: Path | None = None,
+        user: int | None = None,
+    ) -> Machine:
         """Return a fork of this template (with a password) or the one that boots it."""
         return Machine(
             name=name,
@@ -61,6 +69,7 @@ class Template:
             initrd=self.image / "initrd",
             run=run,
             password=password,
+            user=user,
         )
 
 
@@ -91,7 +100,7 @@ def ensure(*, memory_mb: int, cpus: int, shared: Mapping[str, Path], say: images
 
 def _name(template: Template, shared: Mapping[str, Path]) -> str:
     """Return the digest of all that a template comes from."""
-    machine = template.machine("", Path("run"), Path("disk"), None).command()
+    machine = template.machine("", Path("run"), Path("disk")).command()
     return images.digest(
         *(_version(), template.image.name, *machine),
         *_code().values(),
@@ -135,7 +144,7 @@ def _make(template: Template, shared: Mapping[str, Path], final: Path, say: imag
     _pack(part / "code.tar", shared)
     _image("create", "-b", str(template.image / _DISK), "-F", "qcow2", str(part / _DISK))
     with tempfile.TemporaryDirectory(prefix="tandem-") as run:
-        machine = template.machine("template", Path(run), part / _DISK, None)
+        machine = template.machine("template", Path(run), part / _DISK)
         log = Path(run, "serial.log")
         with (part / "qemu.log").open("wb") as out:
             process = subprocess.Popen(
