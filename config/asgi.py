@@ -16,6 +16,8 @@ from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.security.websocket import AllowedHostsOriginValidator
 
 from annotation.routing import websocket_urlpatterns
+from sandbox.preview.app import app as preview
+from sandbox.preview.names import is_preview
 from sandbox.relay import app as relay
 
 channels = ProtocolTypeRouter(
@@ -28,9 +30,15 @@ channels = ProtocolTypeRouter(
 )
 
 
+def _host(scope: dict[str, Any]) -> str:
+    return dict(scope["headers"]).get(b"host", b"").decode("latin-1")
+
+
 async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
     """Route one connection; the relay stands outside Channels, its bytes need no layer."""
-    if scope["type"] == "websocket" and scope["path"] == "/ws/desktop/":
+    if scope["type"] in ("http", "websocket") and is_preview(_host(scope)):
+        await preview(scope, receive, send)
+    elif scope["type"] == "websocket" and scope["path"] == "/ws/desktop/":
         await relay(scope, receive, send)
     else:
         await channels(scope, receive, send)
