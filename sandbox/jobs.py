@@ -19,3 +19,19 @@ def prune_tickets() -> None:
     from sandbox import tickets
 
     tickets.prune()
+
+
+@shared_task(ignore_result=True)
+def give_up_silent_hosts() -> None:
+    """Give up hosts that have not been seen for long, and what ran there."""
+    from sandbox import hosts
+
+    hosts.give_up_silent()
+
+
+@shared_task(ignore_result=True)
+def canary() -> None:
+    """Lease a computer of each pool, use it, and give it back."""
+    from sandbox import canary
+
+    canary.run_all()

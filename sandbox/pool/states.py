@@ -68,6 +68,11 @@ def mark_ready(sandbox: Sandbox, handle: Handle) -> bool:
     return bool(changed)
 
 
+def mark_canary(lease: Lease) -> None:
+    """Note that the platform's own trial holds the lease's computer, until it is ready again."""
+    Sandbox.objects.filter(pk=lease.sandbox_id, epoch=lease.epoch).update(canary=True)
+
+
 def probed(keys: Collection[int]) -> None:
     """Note that these computers (primary keys) have just answered: one statement for a host's all."""
     if keys:
@@ -124,10 +129,14 @@ def drain(host: str) -> int:
 
 
 def worn(sandbox: Sandbox) -> str:
-    """Return why a computer should not be used again, "" if it may be: used too often, or too old."""
+    """Return why a computer should not be used again, "" if it may be.
+
+    A ready one may be too old; one that is to be reset may have been used too often, too.
+    """
     if sandbox.pool is None:
         return ""
-    if sandbox.reuse_count >= sandbox.pool.max_reuses:
+    resetting = sandbox.state == Sandbox.State.RESETTING
+    if resetting and sandbox.reuse_count >= sandbox.pool.max_reuses:
         return f"worn: used again {sandbox.reuse_count} times"
     age = timezone.now() - sandbox.created_at
     if age > timedelta(seconds=sandbox.pool.max_age_s):

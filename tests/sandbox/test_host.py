@@ -2,79 +2,42 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.utils import timezone
 
 from sandbox import leases, pool
-from sandbox.host import HostProcess, orphans, process
+from sandbox.host import orphans
 from sandbox.models import AuditEvent, Lease, Pool, Sandbox
 from sandbox.provider import DesktopLost, Handle, SandboxSpec, StaleLease
 from sandbox.providers.fake import FakeProvider
+from tests.sandbox.inline import MakeHost, count, make_host, make_row, steps
 from trajectory import Move
 
-pytestmark = pytest.mark.django_db(transaction=True)
+__all__ = ["make_host"]
+pytestmark = pytest.mark.django_db
 State = Sandbox.State
-
-
-@pytest.fixture(autouse=True)
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("PROBE_READY_S", "PROBE_LEASED_S", "SYNC_EVERY_S", "END_AGAIN_S"):
-        monkeypatch.setattr(process, name, 0.0)
-    monkeypatch.setattr(orphans, "SYNC_EVERY_S", 0.0)
-
-
-@pytest.fixture
-def make_host() -> Iterator[Callable[..., HostProcess]]:
-    made = []
-
-    def make(name: str = "here", *, warm: int = 1, most: int = 4) -> HostProcess:
-        host = HostProcess(name=name, providers=["fake"], slots=most)
-        host.join()
-        pool.configure(provider="fake", warm=warm, most=most)
-        made.append(host)
-        return host
-
-    yield make
-    for host in made:
-        host.close()
-    for handle in FakeProvider().running():
-        FakeProvider().stop(handle)
-
-
-def _until(host: HostProcess, done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not done():
-        host.step()
-        assert time.monotonic() < deadline, list(Sandbox.objects.values("name", "state", "cause"))
-    while not host.idle():
-        time.sleep(0.001)
-        assert time.monotonic() < deadline
-
-
-def _count(state: str) -> int:
-    return Sandbox.objects.filter(state=state).count()
 
 
 def _lease(key: str = "k") -> Lease:
     return leases.acquire(owner=None, purpose="agent", idempotency_key=key)
 
 
-def test_keeps_as_many_warm_as_asked(make_host: Callable[..., HostProcess]) -> None:
+def test_keeps_as_many_warm_as_asked(make_host: MakeHost) -> None:
     host = make_host(warm=2)
-    _until(host, lambda: _count(State.READY) == 2)
+    steps(host)
+    assert count(State.READY) == 2
     _lease()
-    _until(host, lambda: _count(State.READY) == 2)
-    assert _count(State.LEASED) == 1
+    steps(host)
+    assert count(State.READY) == 2
+    assert count(State.LEASED) == 1
 
 
-def test_never_more_than_the_most(make_host: Callable[..., HostProcess]) -> None:
+def test_never_more_than_the_most(make_host: MakeHost) -> None:
     host = make_host(warm=3, most=2)
-    _until(host, lambda: _count(State.READY) == 2)
+    steps(host)
+    assert count(State.READY) == 2
     _lease("a")
     _lease("b")
     for _ in range(5):
@@ -83,15 +46,17 @@ def test_never_more_than_the_most(make_host: Callable[..., HostProcess]) -> None
 
 
 def test_a_released_computer_comes_back_as_another_start(
-    make_host: Callable[..., HostProcess],
+    make_host: MakeHost,
 ) -> None:
     host = make_host(most=1)
-    _until(host, lambda: _count(State.READY) == 1)
+    steps(host)
+    assert count(State.READY) == 1
     lease = _lease()
     old = leases.connect(lease)
     before = Sandbox.objects.get()
     leases.release(lease, reason="done")
-    _until(host, lambda: _count(State.READY) == 1)
+    steps(host)
+    assert count(State.READY) == 1
     after = Sandbox.objects.get()
     assert after.handle["boot_id"] != before.handle["boot_id"]
     assert (after.reuse_count, after.epoch) == (1, before.epoch + 1)
@@ -103,14 +68,16 @@ def test_a_released_computer_comes_back_as_another_start(
 
 
 def test_a_dead_leased_computer_loses_its_lease_and_is_replaced(
-    make_host: Callable[..., HostProcess],
+    make_host: MakeHost,
 ) -> None:
     host = make_host(most=1)
-    _until(host, lambda: _count(State.READY) == 1)
+    steps(host)
+    assert count(State.READY) == 1
     lease = _lease()
     dead = Sandbox.objects.get()
     FakeProvider().kill(dead.as_handle())
-    _until(host, lambda: _count(State.READY) == 1)
+    steps(host)
+    assert count(State.READY) == 1
     lease.refresh_from_db()
     dead.refresh_from_db()
     assert lease.state == Lease.State.LOST
@@ -121,20 +88,22 @@ def test_a_dead_leased_computer_loses_its_lease_and_is_replaced(
 
 
 def test_a_new_host_adopts_what_runs_and_ends_what_nobody_knows(
-    make_host: Callable[..., HostProcess],
+    make_host: MakeHost,
 ) -> None:
     first = make_host()
-    _until(first, lambda: _count(State.READY) == 1)
+    steps(first)
+    assert count(State.READY) == 1
     boot_id = Sandbox.objects.get().handle["boot_id"]
     orphan = FakeProvider().start(SandboxSpec("orphan"))
     second = make_host()
-    _until(second, lambda: orphan not in FakeProvider().running())
+    steps(second)
+    assert orphan not in FakeProvider().running()
     assert Sandbox.objects.get().handle["boot_id"] == boot_id
     assert AuditEvent.objects.get(kind="orphan.ended").sandbox == "orphan"
 
 
 def test_an_orphan_is_ended_only_when_it_has_been_one_for_long(
-    make_host: Callable[..., HostProcess], monkeypatch: pytest.MonkeyPatch
+    make_host: MakeHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(orphans, "SYNC_EVERY_S", 3600.0)
     orphan = FakeProvider().start(SandboxSpec("orphan"))
@@ -145,68 +114,70 @@ def test_an_orphan_is_ended_only_when_it_has_been_one_for_long(
 
 
 def test_another_hosts_computer_in_the_same_place_is_no_orphan(
-    make_host: Callable[..., HostProcess],
+    make_host: MakeHost,
 ) -> None:
     theirs = FakeProvider().start(SandboxSpec("theirs"))
-    _ready(name="theirs", host="there", state=State.READY)
+    make_row(name="theirs", host="there", state=State.READY)
     host = make_host(warm=0)
     assert host.orphans.sync() == []
     assert theirs in FakeProvider().running()
 
 
-def test_a_row_whose_computer_went_while_no_host_ran(make_host: Callable[..., HostProcess]) -> None:
-    _until(first := make_host(), lambda: _count(State.READY) == 1)
+def test_a_row_whose_computer_went_while_no_host_ran(make_host: MakeHost) -> None:
+    first = make_host()
+    steps(first)
     FakeProvider().stop(Sandbox.objects.get().as_handle())
     second = make_host()
-    _until(second, lambda: _count(State.GONE) == 1 and _count(State.READY) == 1)
+    steps(second)
+    assert (count(State.GONE), count(State.READY)) == (1, 1)
     assert first.idle()
 
 
-def test_an_interrupted_start_is_begun_again(make_host: Callable[..., HostProcess]) -> None:
+def test_an_interrupted_start_is_begun_again(make_host: MakeHost) -> None:
     host = make_host()
     row = pool.replenish(Pool.objects.get())[0]
     FakeProvider().start(SandboxSpec(row.name))
-    _until(host, lambda: _count(State.READY) == 1)
+    steps(host)
+    assert count(State.READY) == 1
     assert Sandbox.objects.get().pk == row.pk
 
 
-def test_nothing_stays_in_a_middle_state(make_host: Callable[..., HostProcess]) -> None:
+def test_nothing_stays_in_a_middle_state(make_host: MakeHost) -> None:
     host = make_host(warm=0)
     stuck = Sandbox.objects.create(
         name="stuck", provider="fake", host="here",
         state_deadline=timezone.now() - timedelta(seconds=1),
     )  # fmt: skip
-    _until(host, lambda: _count(State.GONE) == 1)
+    steps(host)
+    assert count(State.GONE) == 1
     stuck.refresh_from_db()
     assert stuck.cause == "still provisioning at its deadline"
 
 
-def test_other_hosts_computers_are_left_alone(make_host: Callable[..., HostProcess]) -> None:
+def test_other_hosts_computers_are_left_alone(make_host: MakeHost) -> None:
     host = make_host()
-    theirs = _ready(name="theirs", host="there", state=State.PROVISIONING)
-    _until(host, lambda: _count(State.READY) == 1)
+    theirs = make_row(name="theirs", host="there", state=State.PROVISIONING)
+    steps(host)
+    assert count(State.READY) == 1
     theirs.refresh_from_db()
     assert theirs.state == State.PROVISIONING
 
 
-def test_stop_all_ends_every_computer(make_host: Callable[..., HostProcess]) -> None:
+def test_stop_all_ends_every_computer(make_host: MakeHost) -> None:
     host = make_host(warm=2)
-    _until(host, lambda: _count(State.READY) == 2)
+    steps(host)
+    assert count(State.READY) == 2
     lease = _lease()
     host.stop_all()
     lease.refresh_from_db()
     assert lease.state == Lease.State.LOST
-    assert _count(State.GONE) == 2
+    assert count(State.GONE) == 2
     assert FakeProvider().running() == []
-
-
-def _ready(**values: Any) -> Sandbox:
-    return Sandbox.objects.create(**{"name": "one", "provider": "fake", "host": "here", **values})
 
 
 def test_a_reset_without_a_new_start_is_not_believed() -> None:
     handle = Handle("fake", "one", "same-boot")
-    row = _ready(state=State.RESETTING, handle=Sandbox.handle_record(handle))
+    row = make_row(state=State.RESETTING, handle=Sandbox.handle_record(handle))
     assert not pool.mark_ready(row, handle)
     row.refresh_from_db()
     assert row.state == State.FAILED
@@ -214,7 +185,7 @@ def test_a_reset_without_a_new_start_is_not_believed() -> None:
 
 
 def test_late_verbs_change_nothing() -> None:
-    row = _ready(state=State.GONE)
+    row = make_row(state=State.GONE)
     assert not pool.mark_failed(row, cause="late")
     assert not pool.retire(row)
     assert not pool.request_reset(row, cause="late")
@@ -224,7 +195,7 @@ def test_late_verbs_change_nothing() -> None:
 
 
 def test_request_reset_fences_first() -> None:
-    row = _ready(state=State.READY)
+    row = make_row(state=State.READY)
     assert pool.request_reset(row, cause="an admin asked")
     row.refresh_from_db()
     assert (row.state, row.epoch) == (State.RESETTING, 1)
