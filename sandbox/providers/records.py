@@ -107,10 +107,14 @@ def found(state: Path, provider: str) -> list[Handle]:
     return handles
 
 
-def check(spec: SandboxSpec, *, provider: str, socket: Path) -> None:
+def check(
+    spec: SandboxSpec, *, provider: str, socket: Path, networks: tuple[str, ...] = ("none",)
+) -> None:
     """Raise ProvisionFailed where such a sandbox can't be kept here: its network, name or socket."""
-    if spec.network != "none":
-        raise ProvisionFailed(f"provider {provider} has no network {spec.network!r}, only 'none'")
+    if spec.network not in networks:
+        raise ProvisionFailed(
+            f"provider {provider} has no network {spec.network!r}, only {', '.join(networks)}"
+        )
     if not spec.name or "/" in spec.name or spec.name.startswith("."):
         raise ProvisionFailed(f"{spec.name!r} can't be the name of a sandbox")
     if len(os.fsencode(socket)) > _MAX_SOCKET_PATH:

@@ -47,7 +47,10 @@ def phones(root: Path, *, count: int) -> Iterator[list[Adb]]:
         (root / "phones").mkdir()
         listed = "".join(f"[[device]]\nserial = {json.dumps(serial)}\n" for serial in serials)
         (root / "phones" / "devices.toml").write_text(f"server = {json.dumps(address)}\n{listed}")
-        yield [Adb(serial, server=address) for serial in serials]
+        found = [Adb(serial, server=address) for serial in serials]
+        for adb in found:
+            adb.host("connect", adb.serial)
+        yield found
     finally:
         for process in (*devices, server):
             process.send_signal(signal.SIGKILL)

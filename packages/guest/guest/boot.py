@@ -21,6 +21,12 @@ HOME = Path(__file__).with_name("home")
 
 _X_SOCKET = "/tmp/.X11-unix/X0"
 _TIMEOUT_S = 15.0
+_SOUND = (
+    *("pulseaudio", "-n", "--exit-idle-time=-1", "--disallow-exit", "--use-pid-file=no"),
+    *("-L", "module-null-sink sink_name=desk", "-L", "module-native-protocol-unix"),
+)
+"""No card: what programs play goes nowhere, and can be heard at the source desk.monitor."""
+
 # A window that openbox is told of within 0.1 s of its own announcement may stay unmanaged for seconds.
 _MANAGER_GRACE_S = 0.25
 
@@ -39,6 +45,8 @@ def main() -> None:
     options = parser.parse_args()
     os.umask(0o077)
     os.environ["DISPLAY"] = ":0"
+    if (way_out := options.run / "egress.sock").exists():
+        subprocess.Popen([sys.executable, "-m", "guest.outward", str(way_out)])
     os.environ.pop("PYTHONPATH", None)  # ours, not that of a Python the user starts
     shutil.copytree(HOME, Path.home(), dirs_exist_ok=True, copy_function=shutil.copyfile)
     x_server = _start_x_server(options.run, options.geometry)
@@ -59,6 +67,7 @@ def main() -> None:
         server = Server(options.run / "guest.sock", computer, limits=options.limits, routes=DESKTOP)
         threading.Thread(target=server.serve_forever, name="guest", daemon=True).start()
         (options.run / "ready").touch()
+        keep_running(*_SOUND)
         x_server.wait()
         raise BootError(f"the X server ended with status {x_server.returncode}")
     except BootError as error:
@@ -105,7 +114,7 @@ def manager_grace() -> None:
     time.sleep(_MANAGER_GRACE_S)
 
 
-def keep_running(program: str) -> None:
+def keep_running(program: str, *words: str) -> None:
     """Start a part of the session, and again when it ends, at most once a second.
 
     One that is not installed is left out: its package is named in the log.
@@ -119,7 +128,9 @@ def keep_running(program: str) -> None:
             started = time.monotonic()
             # What is started from a menu inherits this: it must not write the sandbox's log.
             nowhere = subprocess.DEVNULL
-            subprocess.run([program], stdin=nowhere, stdout=nowhere, stderr=nowhere, check=False)
+            subprocess.run(
+                [program, *words], stdin=nowhere, stdout=nowhere, stderr=nowhere, check=False
+            )
             time.sleep(max(0.0, 1.0 - (time.monotonic() - started)))
 
     threading.Thread(target=keep, name=program, daemon=True).start()

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import sandbox
 from sandbox.desktop import GuestScreen
+from sandbox.dial import Gateway
 from sandbox.provider import Desktop, DesktopLost, Handle, ProvisionFailed, SandboxSpec
 from sandbox.providers import records
 from sandbox.providers.android import devices
@@ -73,6 +74,10 @@ class AndroidProvider:
         if not self.alive(handle):
             raise DesktopLost(f"{handle.name} does not run any more: {_cause(handle)}")
         return GuestScreen(handle)
+
+    def connect_through(self, handle: Handle, gateway: Gateway) -> Desktop:
+        """Return the phone behind `handle` on another host; raises DesktopLost, StaleLease."""
+        return GuestScreen(handle, gateway=gateway)
 
     def alive(self, handle: Handle) -> bool:
         """Whether the very process of `handle` still runs; it ends when its phone is lost."""

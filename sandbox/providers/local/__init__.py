@@ -22,7 +22,7 @@ from sandbox.desktop import GuestDesktop
 from sandbox.dial import Gateway
 from sandbox.provider import Desktop, DesktopLost, Handle, ProvisionFailed, SandboxSpec
 from sandbox.providers import records
-from sandbox.providers.local import limits
+from sandbox.providers.local import limits, outlet
 from sandbox.providers.local.jail import Jail
 
 _PROGRAMS = {
@@ -71,6 +71,7 @@ class LocalProvider:
             groups = tuple(str(group) for group in limited.groups)
             # Before there is a process: whoever finds the folder of an interrupted start can clear it.
             records.save(folder, records.Record(handle, groups))
+            outlet.start(spec, folder, boot_id)
             pid = _launch(Jail(spec, folder, boot_id, uid, limited))
             handle = replace(handle, pid=pid)
             records.save(folder, records.Record(handle, groups))
@@ -111,19 +112,28 @@ class LocalProvider:
         """Return the end of what the sandbox's session printed."""
         return _log_tail(self._state / handle.name)
 
+    def refused(self, handle: Handle) -> list[dict[str, object]]:
+        """Return where the sandbox was not let: host, port, why, at (seconds since the epoch)."""
+        return outlet.refused(self._state / handle.name)
+
     def _check(self, spec: SandboxSpec) -> None:
         for program, package in _PROGRAMS.items():
             if shutil.which(program) is None:
                 raise ProvisionFailed(f"{program} is missing: apt-get install {package}")
         records.check(
-            spec, provider=self.name, socket=self._state / spec.name / "run" / "guest.sock"
+            spec,
+            provider=self.name,
+            socket=self._state / spec.name / "run" / "guest.sock",
+            networks=outlet.NETWORKS,
         )
+        outlet.check(spec)
 
     def _clear(self, folder: Path) -> None:
         """Kill what runs, wait for it to be gone, then remove what it left."""
         record = records.load(folder)
         if record is not None:
             _kill(folder, record)
+            outlet.stop(folder, record.handle.boot_id, record.handle.name)
             limits.remove(tuple(Path(group) for group in record.groups))
         records.remove(folder)
 

@@ -13,6 +13,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from guest.outward import PORT
 from sandbox.provider import ProvisionFailed, SandboxSpec
 from sandbox.providers.local.limits import Limits
 
@@ -20,12 +21,14 @@ GUEST_HOME = "/home/user"
 GUEST_RUN = "/run/tandem"
 _GUEST_CODE = "/opt/tandem"
 _GUEST_UID = 1000  # inside; outside it is the sandbox's own
-_MODULES = ("guest", "trajectory", "PIL", "Xlib", "six", "websockets")
+_MODULES = ("guest", "trajectory", "PIL", "Xlib", "six", "websockets", "jeepney")
 _ETC = (
     *("alternatives", "chromium", "dconf", "default", "fonts", "gtk-2.0", "gtk-3.0", "ld.so.cache"),
     *("localtime", "mime.types", "mailcap", "nsswitch.conf", "os-release", "ssl", "X11", "xdg"),
     *("dbus-1", "debian_version", "bash.bashrc", "ca-certificates", "libpaper.d", "papersize"),
 )
+# Programs read one case or the other.
+_PROXY = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
 _HOME_MB, _TMP_MB = 512, 256
 # The log is the one file on the host's disk that a sandbox can make longer.
 _PRLIMIT = ("prlimit", "--core=0", "--nofile=4096", f"--fsize={2 << 30}")
@@ -116,7 +119,10 @@ class Jail:
 
     def _environment(self, code: dict[str, str]) -> dict[str, str]:
         guest = code[str(_folder_of("guest"))]
+        through = f"http://127.0.0.1:{PORT}" if self.spec.network == "allowlist" else ""
+        proxied = dict.fromkeys(_PROXY, through) if through else {}
         return {
+            **proxied,
             "PATH": f"{guest}/guest/bin:/usr/local/bin:/usr/bin:/bin",
             "PYTHONPATH": ":".join(code.values()),
             "HOME": GUEST_HOME,
@@ -124,7 +130,7 @@ class Jail:
             "SHELL": "/bin/bash",
             "LANG": "C.UTF-8",
             "XDG_RUNTIME_DIR": f"/run/user/{_GUEST_UID}",
-            "NO_AT_BRIDGE": "1",  # no accessibility bus: GTK programs start faster without it
+            "QT_LINUX_ACCESSIBILITY_ALWAYS_ON": "1",
             "GSETTINGS_BACKEND": "memory",
         }
 
