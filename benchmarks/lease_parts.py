@@ -48,7 +48,7 @@ def plan(pool: Pool, *, request: int | None = None) -> dict[str, Any]:
     hour = timedelta(hours=1)
     wish = Wish(None, Lease.Purpose.AGENT, "planned", pool.name, hour, hour)
     state = LeaseRequest.State.WAITING if request else None
-    seen = Seen(None, request, state, pool.pk, None, None, None)
+    seen = Seen(None, request, state, None, pool.pk, None, None, None)
     statement, values = claiming.statement(wish, seen, now=timezone.now(), pool=pool.pk)
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement}", values)

@@ -28,7 +28,7 @@ ASKING = timedelta(seconds=15)
 _OWNERS = 0x71756F74  # "quot": class of the advisory locks of people with a quota
 
 _LOOK = """
-SELECT l.id, r.id, r.state, p.id, p.purpose, p.paused, q.most,
+SELECT l.id, r.id, r.state, r.owner_id, p.id, p.purpose, p.paused, q.most,
     CASE WHEN q.most IS NOT NULL THEN pg_advisory_xact_lock(%(space)s, %(owner)s) END
 FROM (VALUES (1)) one
 LEFT JOIN sandbox_lease l ON l.idempotency_key = %(key)s
@@ -51,16 +51,17 @@ _ALLOWED = {
     False: """
         SELECT 1 WHERE NOT EXISTS (
             SELECT FROM sandbox_leaserequest a
-            WHERE a.pool_id IS NOT DISTINCT FROM %(queue)s AND a.state = 'waiting'
+            WHERE a.pool_id {queue} AND a.state = 'waiting'
                 AND a.last_asked_at > %(asking)s)
     """,
     True: """
         SELECT r.id FROM sandbox_leaserequest r
-        WHERE r.id = %(request)s AND r.state = 'waiting' AND EXISTS (
+        WHERE r.id = %(request)s AND r.pool_id {queue} AND r.state = 'waiting' AND EXISTS (
             SELECT FROM sandbox_sandbox s WHERE {claimable}
+            ORDER BY s.ready_at, s.id  -- without it the planner reads the whole table
             LIMIT 1 OFFSET (
                 SELECT count(*) FROM sandbox_leaserequest a
-                WHERE a.pool_id IS NOT DISTINCT FROM r.pool_id AND a.state = 'waiting'
+                WHERE a.pool_id {queue} AND a.state = 'waiting'
                     AND a.last_asked_at > %(asking)s
                     AND (a.priority, a.turn, a.id) < (r.priority, r.turn, r.id)))
         FOR UPDATE OF r
@@ -152,6 +153,7 @@ class Seen:
     lease: int | None
     request: int | None
     request_state: str | None
+    request_owner: int | None
     pool: int | None
     pool_purpose: str | None
     pool_paused: bool | None
@@ -186,7 +188,8 @@ def statement(
     """Return the claim's SQL and what it is filled with."""
     waiting = seen.request if seen.request_state == LeaseRequest.State.WAITING else None
     claimable = _CLAIMABLE.format(pool="IS NULL" if pool is None else "= %(pool)s")
-    allowed = _ALLOWED[waiting is not None].format(claimable=claimable)
+    in_queue = "IS NULL" if seen.pool is None else "= %(queue)s"
+    allowed = _ALLOWED[waiting is not None].format(claimable=claimable, queue=in_queue)
     values = {
         "pool": pool,
         "queue": seen.pool,

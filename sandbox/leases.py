@@ -224,7 +224,7 @@ def _try(wish: Wish, tenant: str, *, must_exist: bool) -> tuple[Lease | LeaseReq
             lease = _known(wish) if seen.lease is not None else None
             if lease is not None:
                 return lease, False
-            _check_pool(wish, seen, must_exist)
+            _check(wish, seen, must_exist)
             if wish.owner is not None and seen.quota is not None:
                 quota.admit(wish.owner, most=seen.quota, key=wish.key)
             lease = None if seen.pool_paused else _claimed(wish, seen)
@@ -259,7 +259,10 @@ def _known(wish: Wish) -> Lease | None:
     return lease
 
 
-def _check_pool(wish: Wish, seen: Seen, must_exist: bool) -> None:
+def _check(wish: Wish, seen: Seen, must_exist: bool) -> None:
+    owner = wish.owner.pk if wish.owner else None
+    if seen.request is not None and seen.request_owner != owner:
+        raise KeyTaken(f"the idempotency key {wish.key!r} belongs to another owner's request")
     if seen.pool is None and must_exist:
         known = ", ".join(Pool.objects.order_by("name").values_list("name", flat=True))
         raise PoolRefuses(f"there is no pool {wish.pool!r}; there are: {known or 'none'}")

@@ -136,7 +136,8 @@ def ask(
                 "last_asked_at": now,
             },
         )
-        if not new and row.state in (State.REFUSED, State.WITHDRAWN):
+        # One that was just granted is left alone; its lease is found by the key.
+        if not new and row.state != State.WAITING and row.lease_id is None:
             row.state, row.reason, row.pool_id = State.WAITING, "", pool
             row.turn = _turn(pool, priority, tenant)
             row.enqueued_at = row.last_asked_at = now

@@ -129,6 +129,21 @@ def test_a_deadline_passes_with_its_reason_once(sandbox: Sandbox, reaped: bool) 
     assert LeaseRequest.objects.get().pool == pool
 
 
+def test_a_key_is_its_owners_while_it_waits_too(annotator: Any, stranger: Any) -> None:
+    wait("mine", annotator)
+    make_sandbox()
+    with pytest.raises(leases.KeyTaken, match="another owner's request"):
+        acquire(stranger, "mine")
+    assert acquire(annotator, "mine").state == Lease.State.ACTIVE
+
+
+def test_a_request_whose_lease_was_deleted_waits_anew(sandbox: Sandbox) -> None:
+    wait("a")
+    make_ready(sandbox)
+    acquire(None, "a", purpose=AGENT).delete()
+    assert wait("a").position == 1
+
+
 def test_the_reason_names_what_a_person_can_act_on(db: None) -> None:
     pool = Pool.objects.create(name="p", provider="fake")
     make_sandbox("a", pool=pool, state=Sandbox.State.PROVISIONING, cause="building the image")
