@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import threading
 import time
 import zlib
@@ -176,6 +177,13 @@ class Arena:
 
 @contextmanager
 def open_arena(state: Path, *, threads: int = THREADS, pages: int = PAGES) -> Iterator[Arena]:
-    """Return an arena with its own browsers; `state` is a folder for what they leave."""
-    with Fleet(2, state / "browsers", pages=pages) as fleet:
-        yield Arena(Pages(fleet, pages), state, threads=threads)
+    """Return an arena with its own browsers; `state` is a folder for what they leave meanwhile.
+
+    Several processes may have one each.
+    """
+    state.mkdir(parents=True, exist_ok=True)
+    with (
+        tempfile.TemporaryDirectory(dir=state, ignore_cleanup_errors=True) as own,
+        Fleet(2, Path(own, "browsers"), pages=pages) as fleet,
+    ):
+        yield Arena(Pages(fleet, pages), Path(own), threads=threads)

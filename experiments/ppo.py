@@ -46,7 +46,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 class Budget:
     """How much a run may cost: the same for all variants of a table."""
 
-    updates: int = 24
+    updates: int = 30
     batch: int = 128
     group: int = 4
     staleness: int = 1
@@ -54,7 +54,7 @@ class Budget:
     value_steps: int = 150
     seeds: int = 20
     minibatches: int = 4
-    rate: float = 2e-4
+    rate: float = 3e-4
     critic_rate: float = 5e-4
     least: float = 0.05
     """Explained variance that the critic must have."""
@@ -111,8 +111,8 @@ def trained(
     config = {
         "updates": budget.updates, "batch": budget.batch, "group": budget.group,
         "staleness": budget.staleness, "learning_rate": budget.rate,
-        "critic_learning_rate": budget.critic_rate, "minibatches": budget.minibatches, "alpha": ALPHA, "warmup_steps": 2,
-        "seed": seed, "min_explained_variance": budget.least, **VARIANTS[variant],
+        "critic_learning_rate": budget.critic_rate, "minibatches": budget.minibatches,
+        "alpha": ALPHA, "warmup_steps": 2, "seed": seed, "min_explained_variance": budget.least, **VARIANTS[variant],
     }  # fmt: skip
     where = str(judge.absolute()) if judge is not None and needs_critic(variant) else ""
     actor = fingerprint(files_of(base))
