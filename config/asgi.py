@@ -19,6 +19,7 @@ from annotation.routing import websocket_urlpatterns
 from sandbox.preview.app import app as preview
 from sandbox.preview.names import is_preview
 from sandbox.relay import app as relay
+from sandbox.relay import terminal
 
 channels = ProtocolTypeRouter(
     {
@@ -40,5 +41,7 @@ async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
         await preview(scope, receive, send)
     elif scope["type"] == "websocket" and scope["path"] == "/ws/desktop/":
         await relay(scope, receive, send)
+    elif scope["type"] == "websocket" and scope["path"] == "/ws/terminal/":
+        await terminal(scope, receive, send)
     else:
         await channels(scope, receive, send)

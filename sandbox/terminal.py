@@ -167,7 +167,8 @@ class _Stream:
                 # Output without end gets no more than half of our time.
                 await asyncio.sleep(took)
             if output.exit_code is not None:
-                return await self._say(exit=output.exit_code)
+                await self._say(exit=output.exit_code)
+                return await self._send({"type": "websocket.close", "code": 1000})
 
     async def _to_terminal(self, desktop: Terminals, terminal: str) -> Refused | None:
         while True:

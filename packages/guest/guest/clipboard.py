@@ -11,6 +11,7 @@ from guest.errors import ActionFailed
 
 MAX_BYTES = 1024 * 1024
 _TIMEOUT_S = 5.0
+_POLL_S = 0.01
 _XCLIP = ("xclip", "-selection", "clipboard", "-target", "UTF8_STRING")
 
 
@@ -48,6 +49,12 @@ def write(text: str) -> None:
             raise ActionFailed("xclip did not take the text") from None
         if process.returncode:
             raise ActionFailed(f"xclip ended with status {process.returncode}")
+    # It goes into the background a moment before it owns the clipboard.
+    deadline = time.monotonic() + _TIMEOUT_S
+    while read() != text:
+        if time.monotonic() > deadline:
+            raise ActionFailed("another program took the clipboard at once")
+        time.sleep(_POLL_S)
 
 
 def _started(way: str, *, stdin: int) -> subprocess.Popen[bytes]:
