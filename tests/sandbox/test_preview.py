@@ -63,9 +63,12 @@ async def service(scope: Any, receive: Any, send: Any) -> None:
         body = str(size).encode()
     elif scope["path"] == "/endless":
         await send(start)
-        while True:
+        await receive()  # the empty body
+        left = asyncio.ensure_future(receive())
+        while not left.done():
             await send({"type": "http.response.body", "body": b"tick\n", "more_body": True})
-            await asyncio.sleep(0.02)
+            await asyncio.wait([left], timeout=0.02)
+        return
     await send(start)
     await send({"type": "http.response.body", "body": body})
 
