@@ -79,11 +79,11 @@ class Computers:
                 raise DesktopLost("its process is gone")
             self._desktop(sandbox, provider).health()
         except SandboxError as error:
-            missed = self._missed.get(sandbox.pk, 0) + 1
-            self._forget(sandbox)
+            self._hang_up(sandbox)
+            missed = self._missed[sandbox.pk] = self._missed.get(sandbox.pk, 0) + 1
             if missed < MISSED_PROBES:
-                self._missed[sandbox.pk] = missed
                 return
+            del self._missed[sandbox.pk]
             if pool.mark_failed(sandbox, cause=f"lost: {error}"):
                 log.warning("%s is lost: %s", sandbox.name, error)
         else:
@@ -151,12 +151,15 @@ class Computers:
         handle = sandbox.as_handle()
         known = self._open.get(sandbox.pk)
         if known is None or known[0] != handle.boot_id:
-            self._forget(sandbox)
+            self._hang_up(sandbox)
             known = self._open[sandbox.pk] = (handle.boot_id, provider.connect(handle))
         return known[1]
 
     def _forget(self, sandbox: Sandbox) -> None:
         self._missed.pop(sandbox.pk, None)
+        self._hang_up(sandbox)
+
+    def _hang_up(self, sandbox: Sandbox) -> None:
         known = self._open.pop(sandbox.pk, None)
         if known is not None:
             known[1].close()
