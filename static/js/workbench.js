@@ -12,6 +12,7 @@ import { hints } from "./hints.js";
 import { confirmed } from "./keys.js";
 import { clearNotice, lostNotice, notice } from "./notice.js";
 import { draw, pickButton } from "./overlay.js";
+import { servicesMenu } from "./services.js";
 import { shellPanel } from "./shell.js";
 import { thoughts } from "./thoughts.js";
 
@@ -42,6 +43,7 @@ const why = thoughts({
   container: $("thoughts"), url: `${base}thought/`, fence: () => now.fence, onTyped: () => keep.touch(), onSaved: refresh,
 });
 const screen = desk(root, { paint });
+const services = servicesMenu();
 const shell = shellPanel();
 const pick = pickButton($("pick"), overlay, (places) =>
   edit.setCommand(places.length > 1 ? `drag(${places.flat().join(", ")})` : withPlace(edit.value().command, places[0])));
@@ -76,6 +78,7 @@ function read() {
   why.show(readJson("missing", []), saved.thoughts);
   if (askWhy && !$("thoughts").hidden) { askWhy = false; why.focus(); }
   screen.follow(now);
+  services.follow(now);
   shell.follow(now);
   const over = ["expired", "broken", "ended", "ending"].includes(phase);
   $("editor").inert = $("ask").inert = over || phase === "human" || phase === "preparing";
