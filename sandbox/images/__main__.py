@@ -6,10 +6,10 @@ import argparse
 import sys
 import time
 
-from sandbox.images import container, qemu
+from sandbox.images import container, pod, qemu
 from sandbox.provider import ProvisionFailed
 
-RECIPES = {"container": container.build, "qemu": qemu.build}
+RECIPES = {"container": container.build, "pod": pod.build, "qemu": qemu.build}
 
 
 def main() -> None:

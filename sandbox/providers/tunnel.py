@@ -27,6 +27,7 @@ from sandbox.providers import records
 DIAL_S = 5.0
 _UP_WITHIN_S = 15.0
 _DOWN_WITHIN_S = 5.0
+_LOOK_EVERY_S = 2.0
 _MAX_LOG = 64 << 10
 _MAX_ANSWER = 16 << 10
 _FILE = "way.json"
@@ -145,12 +146,12 @@ async def _through_door(
 
 async def _serve(folder: Path, way: Way) -> None:
     run = folder / "run"
-    servers = [
-        await asyncio.start_unix_server(_caller(way, "guest"), run / "guest.sock"),
-        await asyncio.start_unix_server(_caller(way, "rfb"), run / "rfb.sock"),
-    ]
+    for service in ("guest", "rfb"):
+        await asyncio.start_unix_server(_caller(way, service), run / f"{service}.sock")
     (run / "ready").touch()
-    await asyncio.gather(*(server.serve_forever() for server in servers))
+    # Whoever removes a sandbox may not know the process that belonged to it.
+    while run.exists():
+        await asyncio.sleep(_LOOK_EVERY_S)
 
 
 def _caller(

@@ -38,6 +38,8 @@ class Cluster:
         self.lock = threading.Lock()
         self.stuck = ""
         """A reason such as "ErrImageNeverPull": pods that are made from now on wait for ever."""
+        self.bare = False
+        """Whether pods say that they are ready and have nothing inside."""
         self._version = 0
         self._desktops: dict[str, ExitStack] = {}
 
@@ -105,6 +107,10 @@ class Cluster:
 
     def _run(self, name: str, pod: Object) -> None:
         """Be the kubelet: mount the secret, start the desktop, open its door, say ready."""
+        ready = [{"type": "Ready", "status": "True"}]
+        if self.bare:
+            pod["status"] = {"phase": "Running", "podIP": "127.0.0.1", "conditions": ready}
+            return
         [desktop] = [c for c in pod["spec"]["containers"] if c["name"] == "desktop"]
         width, height = desktop["command"][desktop["command"].index("--geometry") + 1].split("x")
         files = {
@@ -122,7 +128,6 @@ class Cluster:
         pod["metadata"]["uid"] = (
             boot_id  # the guest is told its pod's uid; here the other way round
         )
-        ready = [{"type": "Ready", "status": "True"}]
         pod["status"] = {"phase": "Running", "podIP": ip, "conditions": ready}
 
     def _touch(self, thing: Object) -> None:

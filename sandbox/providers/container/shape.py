@@ -20,10 +20,10 @@ ENTRY = 'umask 077; mkdir -p ~ "$XDG_RUNTIME_DIR"; mkdir -m 1777 /tmp/.X11-unix;
 """What a container starts with. It stays the first process, and buries the dead: they would eat up
 the limit of processes."""
 
-_GUEST_CODE = "/opt/tandem"
+GUEST_CODE = "/opt/tandem"
 _HOME_MB, _TMP_MB, _SHM_MB = 512, 256, 256
-MODULES = ("guest", "trajectory", "websockets")
-"""Mounted, not baked in: a change of the guest needs no new image. Debian's websockets is too old."""
+MODULES = ("guest", "trajectory", "websockets", "jeepney")
+"""Mounted, not baked in: a change of the guest needs no new image. Debian has no such websockets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Shape:
         for name in ("passwd", "group", "machine-id"):
             mounts[str(etc / name)] = {"bind": f"/etc/{name}", "mode": "ro"}
         for module in MODULES:
-            mounts[str(_folder_of(module))] = {"bind": f"{_GUEST_CODE}/{module}", "mode": "ro"}
+            mounts[str(folder_of(module))] = {"bind": f"{GUEST_CODE}/{module}", "mode": "ro"}
         for target, shared in self.spec.shared.items():
             if not shared.is_dir():
                 raise ProvisionFailed(f"can't bind {shared} into a sandbox: not a folder")
@@ -106,16 +106,18 @@ class Shape:
 
     def _environment(self) -> dict[str, str]:
         return {
-            "PATH": f"{_GUEST_CODE}/guest/bin:/usr/local/bin:/usr/bin:/bin",
-            "PYTHONPATH": _GUEST_CODE,
+            "PATH": f"{GUEST_CODE}/guest/bin:/usr/local/bin:/usr/bin:/bin",
+            "PYTHONPATH": GUEST_CODE,
             "PYTHONDONTWRITEBYTECODE": "1",
             "HOME": GUEST_HOME,
             "USER": "user",
             "SHELL": "/bin/bash",
             "LANG": "C.UTF-8",
             "XDG_RUNTIME_DIR": "/run/user/own",
-            "NO_AT_BRIDGE": "1",  # no accessibility bus: GTK programs start faster without it
+            "QT_LINUX_ACCESSIBILITY_ALWAYS_ON": "1",
             "GSETTINGS_BACKEND": "memory",
+            # It needs namespaces, which the engine's seccomp profile forbids.
+            "TANDEM_CHROMIUM_FLAGS": "--no-sandbox",
         }
 
     def _boot(self) -> list[str]:
@@ -132,7 +134,8 @@ def container_name(boot_id: str) -> str:
     return f"tandem-{boot_id}"
 
 
-def _folder_of(module: str) -> Path:
+def folder_of(module: str) -> Path:
+    """Return the folder of an importable package; raises ProvisionFailed if there is none."""
     spec = importlib.util.find_spec(module)
     if spec is None or spec.origin is None:
         raise ProvisionFailed(f"the Python module {module} is missing: install tandem[guest]")
