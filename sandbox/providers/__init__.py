@@ -40,7 +40,7 @@ def load(name: str, *, state: Path | None = None) -> Provider:
 
         return RemoteProvider(state or Path(tempfile.gettempdir(), "tandem-machines"))
     if name == "qemu":
-        from sandbox.providers.qemu import QemuProvider
+        from sandbox.providers.qemu.provider import QemuProvider
 
         return QemuProvider(state or Path(tempfile.gettempdir(), "tandem-vms"))
     if name == "browser":

@@ -16,7 +16,7 @@ import pytest
 
 from sandbox.capabilities import Snapshots
 from sandbox.provider import DesktopLost, Handle, ProvisionFailed, SandboxError, SandboxSpec
-from sandbox.providers.qemu import QemuProvider
+from sandbox.providers.qemu.provider import QemuProvider
 from sandbox.providers.qemu.qmp import Monitor
 from tests.sandbox.desktops import needs_qemu, new_id
 
@@ -59,7 +59,7 @@ def folder(handle: Handle) -> Path:
     return Path(handle.guest_socket).parent.parent
 
 
-def wait_until(true: Callable[[], bool], *, seconds: float = 30.0) -> None:
+def wait_until(true: Callable[[], bool], *, seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline
@@ -123,7 +123,7 @@ def test_a_machine_outlives_who_started_it_and_its_bridge(provider: QemuProvider
     state = provider._state
     code = (
         "import sys; from pathlib import Path; from sandbox.provider import SandboxSpec\n"
-        "from sandbox.providers.qemu import QemuProvider\n"
+        "from sandbox.providers.qemu.provider import QemuProvider\n"
         "QemuProvider(Path(sys.argv[1])).start(SandboxSpec('orphan'))"
     )
     subprocess.run([sys.executable, "-c", code, str(state)], check=True, timeout=600)

@@ -23,8 +23,8 @@ from sandbox.providers.qemu.front import Front
 from sandbox.providers.qemu.pictures import Screen
 from sandbox.providers.qemu.way import Way
 
-GREET_S = 20.0
-_RENEW_S = 30.0
+_GREET_S = 60.0
+_RENEW_S = 60.0
 _RETRY_S = 0.5
 _IDLE_S = 10.0
 
@@ -43,7 +43,7 @@ class Served:
         """Greet the guest, renew it if asked, then serve; an earlier way and its clients end."""
         async with self._lock:
             await self._shut()
-            self._way = await way.connect(self._run / "way.sock", seconds=GREET_S)
+            self._way = await way.connect(self._run / "way.sock", seconds=_GREET_S)
             answer = await self._way.renew(renewal, seconds=_RENEW_S) if renewal else {}
             front = Front(self._way.link, self._screen)
             path = self._run / "guest.sock"

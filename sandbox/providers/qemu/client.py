@@ -13,8 +13,8 @@ from typing import Any
 
 from sandbox.provider import DesktopLost
 
-_START_S = 20.0
-_ANSWER_S = 60.0
+_START_S = 60.0
+_ANSWER_S = 150.0
 
 
 def open(state: Path, name: str, renewal: dict[str, Any]) -> None:

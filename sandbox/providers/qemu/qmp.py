@@ -58,7 +58,7 @@ class Monitor:
 
     def finish(self, command: str, /, **arguments: Any) -> None:
         """Run a command that is a job, wait for its end; raises QmpError with what the job says."""
-        job = uuid.uuid4().hex
+        job = f"job-{uuid.uuid4().hex}"  # an id begins with a letter
         self.run(command, **{"job-id": job}, **arguments)
         while self._next_event("JOB_STATUS_CHANGE", id=job)["status"] != "concluded":
             pass

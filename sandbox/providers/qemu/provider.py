@@ -1,0 +1,276 @@
+"""Virtual machines on this host: forked in a moment from one template that booted once.
+
+Everything of a machine is in STATE/machines/NAME/: its disk's difference, the run folder with its
+sockets, the record that lets another process adopt it, the logs. One bridge process below STATE
+offers all their guest sockets. Both outlive the process that started them.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import uuid
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from sandbox.desktop import GuestDesktop
+from sandbox.images.qemu import PROGRAMS
+from sandbox.provider import Desktop, DesktopLost, Handle, ProvisionFailed, SandboxSpec
+from sandbox.providers import records
+from sandbox.providers.local import limits
+from sandbox.providers.qemu import client, process, template, way
+from sandbox.providers.qemu.qmp import Monitor, QmpError
+from sandbox.providers.qemu.template import Template
+
+_QEMU_MB = 256
+"""What QEMU itself may use beside the machine's memory: translated code, the screen, snapshots."""
+
+_THREADS = 64
+_START_ID = 16  # hex digits of boot_id that stay for the life of one QEMU
+_MOVE_S = 60.0
+_FIRST_UID, _UIDS = 61_000, 500
+_DISK = "d0"
+
+
+def _quiet(_: str) -> None:
+    pass
+
+
+class QemuProvider:
+    """Starts, finds and stops machines below one folder; several processes may use it at once.
+
+    `say` is told of what takes long: the template of a new kind of machine.
+    """
+
+    name = "qemu"
+
+    def __init__(self, state: Path, *, say: Callable[[str], None] = _quiet) -> None:
+        self._state = state.absolute()
+        self._say = say
+
+    def start(self, spec: SandboxSpec) -> Handle:
+        """Fork a machine; well under a second once its template is there, else a minute or more.
+
+        Raises ProvisionFailed with the stage and the log.
+        """
+        folder = self._folder(spec.name)
+        self._check(spec, folder)
+        made = template.ensure(
+            memory_mb=spec.memory_mb,
+            cpus=max(1, round(spec.cpus)),
+            shared=spec.shared,
+            say=self._say,
+        )
+        try:
+            folder.mkdir(parents=True, mode=0o700)
+        except FileExistsError:
+            raise ProvisionFailed(f"a sandbox {spec.name} exists already: stop it first") from None
+        try:
+            return self._fork(spec, folder, made)
+        except BaseException as error:
+            said = process.log(folder)
+            self._clear(folder)
+            if isinstance(error, DesktopLost | QmpError):
+                raise ProvisionFailed(f"{spec.name}: {error}: {said}") from error
+            raise
+
+    def connect(self, handle: Handle) -> Desktop:
+        """Return the desktop behind `handle`; raises DesktopLost with what its log says."""
+        folder = _folder_of(handle)
+        if not self.alive(handle):
+            raise DesktopLost(_why_lost(handle, folder))
+        if folder is not None:
+            client.revive(folder.parent.parent, handle.name)
+        return GuestDesktop(handle)
+
+    def alive(self, handle: Handle) -> bool:
+        """Whether the very QEMU of `handle` still runs, at the very boot_id; not its guest."""
+        if not records.runs(handle.pid, handle.boot_id[:_START_ID]):
+            return False
+        folder = _folder_of(handle)
+        record = records.load(folder) if folder is not None else None
+        return record is None or record.handle.boot_id == handle.boot_id
+
+    def stop(self, handle: Handle) -> None:
+        """End the machine and remove its folder and limits; of a restored one any handle will do."""
+        folder = self._folder(handle.name)
+        record = records.load(folder)
+        mine = handle.boot_id[:_START_ID]
+        if record is not None and mine and not record.handle.boot_id.startswith(mine):
+            return  # that one is gone; the name has been given to another since
+        self._clear(folder)
+
+    def running(self) -> list[Handle]:
+        """Return what has a folder here, also what died or never came up: stop() clears it."""
+        found = records.found(self._state / "machines", self.name)
+        for handle in found:
+            if self.alive(handle):
+                client.revive(self._state, handle.name)
+        return found
+
+    def log(self, handle: Handle) -> str:
+        """Return the end of what QEMU and the machine's serial console said."""
+        return process.log(self._folder(handle.name))
+
+    # -- snapshots -----------------------------------------------------------------------------
+
+    def snapshot(self, handle: Handle, name: str) -> None:
+        """Keep memory, disk and devices as `name` inside the machine's own disk; under a second."""
+        _checked(name)
+        with self._monitor(handle) as monitor:
+            if name in _names(monitor):
+                raise QmpError(f"{handle.name} has a snapshot {name!r} already")
+            monitor.finish("snapshot-save", tag=name, vmstate=_DISK, devices=[_DISK])
+
+    def restore(self, handle: Handle, name: str) -> Handle:
+        """Go back to `name`; returns the handle of what is another machine from then on."""
+        folder = self._folder(handle.name)
+        with self._monitor(handle) as monitor:
+            if name not in _names(monitor):
+                raise QmpError(f"{handle.name} has no snapshot {name!r}")
+            record = records.load(folder)
+            assert record is not None  # the monitor's folder
+            fresh = replace(handle, boot_id=handle.boot_id[:_START_ID] + secrets.token_hex(8))
+            # From here on nobody takes it for the machine it was, whatever happens in between.
+            records.save(folder, replace(record, handle=fresh))
+            monitor.run("stop")
+            monitor.finish("snapshot-load", tag=name, vmstate=_DISK, devices=[_DISK])
+            monitor.run("cont")
+        size = process.read(folder)
+        client.open(
+            self._state,
+            handle.name,
+            way.identity(
+                boot_id=fresh.boot_id, width=size.width, height=size.height, limits=size.limits
+            ),
+        )
+        return fresh
+
+    def snapshots(self, handle: Handle) -> list[str]:
+        with self._monitor(handle) as monitor:
+            return _names(monitor)
+
+    def forget(self, handle: Handle, name: str) -> None:
+        """Delete a snapshot; fine if there is none."""
+        with self._monitor(handle) as monitor:
+            if name in _names(monitor):
+                monitor.finish("snapshot-delete", tag=name, devices=[_DISK])
+
+    # -- parts ---------------------------------------------------------------------------------
+
+    def _fork(self, spec: SandboxSpec, folder: Path, made: Template) -> Handle:
+        run = folder / "run"
+        run.mkdir(mode=0o700)
+        boot_id = uuid.uuid4().hex
+        password = secrets.token_urlsafe(6)  # only 8 characters count
+        (run / "rfb.secret").touch(mode=0o600)
+        (run / "rfb.secret").write_text(password)
+        shutil.copyfile(made.folder / "overlay.qcow2", folder / "disk.qcow2")
+        (folder / "disk.qcow2").chmod(0o600)
+        machine = made.machine(
+            f"tandem-{boot_id[:_START_ID]}",
+            run,
+            folder / "disk.qcow2",
+            password=run / "rfb.secret",
+            user=_free_uid() if os.geteuid() == 0 else None,
+        )
+        bounded = replace(spec, memory_mb=spec.memory_mb + _QEMU_MB, pids=_THREADS)
+        limited = limits.create(bounded, group=f"{spec.name}-{boot_id[:12]}")
+        handle = Handle(
+            provider=self.name,
+            name=spec.name,
+            boot_id=boot_id,
+            guest_socket=str(run / "guest.sock"),
+            rfb_socket=str(run / "rfb.sock"),
+            rfb_password=password,
+        )
+        groups = tuple(str(group) for group in limited.groups)
+        # Before there is a process: whoever finds the folder of an interrupted start can clear it.
+        records.save(folder, records.Record(handle, groups))
+        about = process.About(spec.width, spec.height, f"{limited.kind}; {made.accel.limits}")
+        process.write(folder, about)
+        handle = replace(handle, pid=process.launch(machine.command(), folder, groups))
+        records.save(folder, records.Record(handle, groups))
+        with Monitor(run / "qmp.sock", timeout_s=_MOVE_S) as monitor:
+            _load(monitor, made.folder / "devices")
+        wanted = way.identity(
+            boot_id=boot_id, width=spec.width, height=spec.height, limits=about.limits
+        )
+        client.open(self._state, spec.name, wanted)
+        return handle
+
+    def _check(self, spec: SandboxSpec, folder: Path) -> None:
+        for program, package in PROGRAMS.items():
+            if program.startswith("qemu") and shutil.which(program) is None:
+                raise ProvisionFailed(f"{program} is missing: apt-get install {package}")
+        records.check(spec, provider=self.name, socket=folder / "run" / "screen.sock")
+
+    def _folder(self, name: str) -> Path:
+        return self._state / "machines" / name
+
+    def _monitor(self, handle: Handle) -> Monitor:
+        if not self.alive(handle):
+            raise DesktopLost(f"{handle.name} does not run any more")
+        return Monitor(self._folder(handle.name) / "run" / "qmp.sock", timeout_s=_MOVE_S)
+
+    def _clear(self, folder: Path) -> None:
+        """Kill what runs, wait for it to be gone, then remove what it left."""
+        record = records.load(folder)
+        if record is not None:
+            process.kill(folder, record.handle.boot_id[:_START_ID])
+            client.close(self._state, folder.name)
+            limits.remove(tuple(Path(group) for group in record.groups))
+        records.remove(folder)
+
+
+def _free_uid() -> int:
+    """Return a uid of our range that no process has: a guest that breaks out is nobody."""
+    used = records.uids_in_use()
+    free = [uid for uid in range(_FIRST_UID, _FIRST_UID + _UIDS) if uid not in used]
+    if not free:
+        raise ProvisionFailed(f"all {_UIDS} user ids for machines are in use")
+    return secrets.choice(free)
+
+
+def _load(monitor: Monitor, devices: Path) -> None:
+    """Give a waiting QEMU the template's device state and let the machine run."""
+    capabilities = [{"capability": "x-ignore-shared", "state": True}]
+    monitor.run("migrate-set-capabilities", capabilities=capabilities)
+    with devices.open("rb") as state:
+        monitor.give("state", state.fileno())
+        monitor.run("migrate-incoming", uri="fd:state")
+        monitor.wait_for("query-status", {"paused", "running"}, broken={"internal-error"})
+    # Snapshots of this machine must hold its memory.
+    capabilities[0]["state"] = False
+    monitor.run("migrate-set-capabilities", capabilities=capabilities)
+    monitor.run("cont")
+
+
+def _names(monitor: Monitor) -> list[str]:
+    for block in monitor.run("query-block"):
+        medium = block.get("inserted", {})
+        if medium.get("node-name") == _DISK:
+            return [snapshot["name"] for snapshot in medium["image"].get("snapshots", [])]
+    return []
+
+
+def _checked(name: str) -> None:
+    if not name or len(name) > 64 or not name.replace("-", "").replace("_", "").isalnum():
+        raise QmpError(f"{name!r} can't be the name of a snapshot: letters, digits, - and _")
+
+
+def _why_lost(handle: Handle, folder: Path | None) -> str:
+    record = records.load(folder) if folder is not None else None
+    if folder is None or record is None:
+        return f"{handle.name} does not run any more"
+    if record.handle.boot_id != handle.boot_id:
+        return f"{handle.name} was started or restored since: its boot_id changed"
+    return f"{handle.name} ended: {process.cause(folder, record.groups)}"
+
+
+def _folder_of(handle: Handle) -> Path | None:
+    """Return the machine's folder; None where this is another computer than the machine's host."""
+    folder = Path(handle.guest_socket).parent.parent
+    return folder if handle.guest_socket and (folder / "record.json").exists() else None
