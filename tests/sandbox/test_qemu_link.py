@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from guest.errors import StaleLease
+from guest.fencing import Gate
 from guest.mux import (
     ANSWER,
     DATA,
@@ -184,6 +186,15 @@ def test_noise_from_a_guest_is_refused_or_ignored(pieces: list[bytes]) -> None:
         assert sum(len(p) for p in pieces) + 200 > len(pair.host._buffer)
 
     asyncio.run(feed())
+
+
+def test_what_was_forked_or_restored_belongs_to_nobody() -> None:
+    gate, released = Gate(), []
+    gate.raise_to(5, released=lambda: None)
+    gate.start_over(released=lambda: released.append(gate.epoch))
+    assert (gate.epoch, released) == (0, [0])
+    with pytest.raises(StaleLease):
+        gate.check(5)
 
 
 class Pictures(Screen):

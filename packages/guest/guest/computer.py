@@ -68,8 +68,8 @@ class Computer:
 
     def renew(self, boot_id: str) -> None:
         """Belong to another start, as a fork or a restored machine does: no epoch, no ledger yet."""
-        self._input.let_go()
-        self.boot_id, self.gate, self.ledger = boot_id, Gate(), Ledger()
+        self.gate.start_over(released=self._let_go)
+        self.boot_id, self.ledger = boot_id, Ledger()
 
     def perform(self, action: Action, *, epoch: int, action_id: str) -> tuple[Result, bool]:
         """Do `action` once and return (result, replayed); raises StaleLease, ActionFailed."""

@@ -44,6 +44,12 @@ class Gate:
                 released()
             return self._epoch
 
+    def start_over(self, *, released: Callable[[], None]) -> None:
+        """Belong to nobody again, as a machine does that was forked or put back to a snapshot."""
+        with self._lock:
+            self._epoch = 0
+            released()
+
     def check(self, epoch: int) -> None:
         """Raise StaleLease unless `epoch` is the computer's."""
         if epoch != self._epoch:

@@ -46,6 +46,7 @@ def main() -> None:
             raise BootError(f"openbox did not announce itself within {_TIMEOUT_S:g} s")
         manager_grace()
         keep_running("tint2")
+        _wait_for_panel(computer)
     except BootError as error:
         sys.exit(f"guest.machine: {error}")
     server = Server(run / "guest.sock", computer, limits="", routes=DESKTOP)
@@ -98,6 +99,15 @@ def _xrandr(*arguments: str) -> str:
     if done.returncode:
         raise OSError(f"xrandr {' '.join(arguments)}: {done.stderr.strip()[-300:]}")
     return done.stdout
+
+
+def _wait_for_panel(computer: Computer) -> None:
+    """Forks shall not each draw the panel again; a desktop without one is a desktop too."""
+    deadline = time.monotonic() + _TIMEOUT_S
+    while shutil.which("tint2") and "tint2" not in computer.windows.classes():
+        if time.monotonic() > deadline:
+            return print("guest.machine: no panel", flush=True)
+        time.sleep(0.2)
 
 
 def _wait_for_x() -> None:
