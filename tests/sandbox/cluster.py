@@ -190,7 +190,8 @@ class _Handler(BaseHTTPRequestHandler):
         with self.cluster.lock:
             data = answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
+        kind = "text/plain" if isinstance(answer, str) else "application/json"
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)

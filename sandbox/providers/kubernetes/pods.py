@@ -15,7 +15,6 @@ from typing import Any
 
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
-from pydantic import ValidationError
 from urllib3.exceptions import HTTPError
 
 from sandbox.provider import ProvisionFailed, SandboxError, SandboxSpec
@@ -226,7 +225,7 @@ def _named(what: str) -> Iterator[None]:
         raise _Refused(
             f"can't {what}: {error.status} {error.reason} {body}", error.status
         ) from error
-    except ValidationError as error:
+    except ValueError as error:  # the client checks manifests and answers, by pydantic and json
         raise SandboxError(f"can't {what}: {error}") from error
     except (HTTPError, OSError) as error:
         raise SandboxError(f"can't {what}: the cluster does not answer: {error}") from error
