@@ -253,6 +253,9 @@ async def test_the_host_takes_pictures_and_passes_the_rest_on(tmp_path: Path) ->
     assert (await ask("/v1/observe", b'{"elements": true}'))["seq"] == 2  # our count, its elements
     assert (await ask("/v1/observe", b'{"elements": false}'))["seq"] == 3
     assert inside == [b'/v1/epoch {"epoch": 1}', b'/v1/observe {"elements": true}']
+    writer.write(b"POST /v1/epoch HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
+    async with asyncio.timeout(10):
+        assert await reader.read() == b""  # it does not say how long it is
     writer.close()
     served.close()
     server.close()

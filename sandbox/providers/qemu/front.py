@@ -17,7 +17,7 @@ _OBSERVE = (b"POST", b"/v1/observe")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The head of a request and the length of its body in bytes."""
+    """The head of a request and the length of its body in bytes; after an upgrade it has no end."""
 
     head: bytes
     method: bytes
@@ -143,7 +143,9 @@ async def _request(reader: asyncio.StreamReader) -> Request | None:
     length = int(_field(head, b"content-length") or 0)
     if not 0 <= length <= _MAX_BODY:
         raise ValueError(f"a request of {length} bytes")
-    upgrade = _field(head, b"upgrade") != b""
+    if _field(head, b"transfer-encoding"):
+        raise ValueError("a request must say how long it is")
+    upgrade = method == b"CONNECT" or _field(head, b"upgrade") != b""
     return Request(head, method, rest.split(b" ", 1)[0], length, upgrade)
 
 
