@@ -45,7 +45,25 @@ def _django() -> list[CheckMessage]:
         )
     if not (settings.SESSION_COOKIE_SECURE and settings.CSRF_COOKIE_SECURE):
         found.append(_error("E006", "cookies travel without TLS", "unset SECURE_COOKIES"))
+    near = [
+        host for host in settings.ALLOWED_HOSTS if _near(host.strip("."), settings.PREVIEW_HOST)
+    ]
+    if settings.PREVIEW_HOST and near:
+        found.append(
+            _error(
+                "E007",
+                f"PREVIEW_HOST is too near to {near[0]}: what computers serve could set its cookies",
+                "give previews a domain that shares no part with the site's but the public suffix",
+            )
+        )
     return found
+
+
+def _near(site: str, previews: str) -> bool:
+    """Whether one name lies in the other's domain, or both in that of the site's parent."""
+    parent = site.partition(".")[2]
+    related = f".{previews}".endswith(f".{parent}") if "." in parent else False
+    return related or f".{site}".endswith(f".{previews}") or f".{previews}".endswith(f".{site}")
 
 
 def _services() -> list[CheckMessage]:

@@ -47,7 +47,8 @@ UNSAFE = {
     "TANDEM_ENV": "local",  # E001
     "DEBUG": "1",  # E002
     "SECRET_KEY": "short",  # E004
-    "ALLOWED_HOSTS": "*",  # E005
+    "ALLOWED_HOSTS": "*,tandem.example.org",  # E005
+    "PREVIEW_HOST": "preview.tandem.example.org",  # E007
     "SECURE_COOKIES": "0",  # E006
     "DATABASE_URL": "",  # E010
     "BROKER_URL": "memory://",  # E011
@@ -60,7 +61,19 @@ UNSAFE = {
 def test_everything_unsafe_is_named_at_once():
     done = check(**UNSAFE)
     assert done.returncode == 1
-    for number in ("E001", "E002", "E004", "E005", "E006", "E010", "E011", "E012", "E020", "E021"):
+    for number in (
+        "E001",
+        "E002",
+        "E004",
+        "E005",
+        "E006",
+        "E007",
+        "E010",
+        "E011",
+        "E012",
+        "E020",
+        "E021",
+    ):
         assert f"tandem.{number}" in done.stderr, done.stderr
 
 
