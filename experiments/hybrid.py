@@ -72,7 +72,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--root", type=Path, default=ROOT)
     options = parser.parse_args(argv)
     start = Start(options.root, quick=options.quick)
-    budget = ppo.QUICK if options.quick else dataclasses.replace(ppo.Budget(), updates=10)
+    budget = ppo.QUICK if options.quick else dataclasses.replace(ppo.Budget(), updates=9)
     here = start.root / "hybrid"
     with open_arena(start.root / "arena") as arena:
         first = cell(

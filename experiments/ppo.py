@@ -46,7 +46,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 class Budget:
     """How much a run may cost: the same for all variants of a table."""
 
-    updates: int = 30
+    updates: int = 12
     batch: int = 128
     group: int = 4
     staleness: int = 1
