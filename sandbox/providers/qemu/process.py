@@ -14,6 +14,7 @@ from pathlib import Path
 
 from sandbox.provider import DesktopLost
 from sandbox.providers import records
+from sandbox.providers.local import limits
 
 _START_S = 10.0
 _STOP_S = 10.0
@@ -87,20 +88,8 @@ def cause(folder: Path, groups: Sequence[str]) -> str:
     for line in said.splitlines():
         if "Kernel panic" in line:
             return line.strip()
-    if _ran_out_of_memory(groups):
-        return "the kernel of this host ended QEMU: it was over its memory limit"
-    return said or "QEMU was killed from outside: it left no word"
-
-
-def _ran_out_of_memory(groups: Sequence[str]) -> bool:
-    for group in groups:
-        for name in ("memory.events", "memory.oom_control"):  # cgroup v2, v1
-            with contextlib.suppress(OSError):
-                for line in Path(group, name).read_text().splitlines():
-                    key, _, count = line.partition(" ")
-                    if key == "oom_kill" and int(count) > 0:
-                        return True
-    return False
+    limited = "; ".join(limits.causes(tuple(Path(group) for group in groups)))
+    return limited or said or "QEMU was killed from outside: it left no word"
 
 
 def _pid(folder: Path) -> int:

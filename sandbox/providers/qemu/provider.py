@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sandbox.desktop import GuestDesktop
+from sandbox.dial import Gateway
 from sandbox.images.qemu import PROGRAMS
 from sandbox.provider import Desktop, DesktopLost, Handle, ProvisionFailed, SandboxSpec
 from sandbox.providers import records
@@ -84,6 +85,10 @@ class QemuProvider:
         if folder is not None:
             client.revive(folder.parent.parent, handle.name)
         return GuestDesktop(handle)
+
+    def connect_through(self, handle: Handle, gateway: Gateway) -> Desktop:
+        """Return the desktop behind `handle` on another host; raises DesktopLost, StaleLease."""
+        return GuestDesktop(handle, gateway=gateway)
 
     def alive(self, handle: Handle) -> bool:
         """Whether the very QEMU of `handle` still runs, at the very boot_id; not its guest."""
@@ -205,6 +210,8 @@ class QemuProvider:
         for program, package in PROGRAMS.items():
             if program.startswith("qemu") and shutil.which(program) is None:
                 raise ProvisionFailed(f"{program} is missing: apt-get install {package}")
+        if spec.image != "desktop":
+            raise ProvisionFailed(f"no machine image {spec.image!r}, only 'desktop': docs/qemu.md")
         records.check(spec, provider=self.name, socket=folder / "run" / "screen.sock")
 
     def _folder(self, name: str) -> Path:
