@@ -75,7 +75,7 @@ async def opened() -> AsyncIterator[tuple[Page, Site]]:
         )
         page = await browser.new_page()
         await page.goto(f"http://127.0.0.1:{port}/")
-        await page.wait_for_function(f"/[#$] ?$/m.test({SHOWN})")
+        await page.wait_for_function(f"/[#$]\\s*$/.test({SHOWN})")
         yield page, site
         await browser.close()
     provider.stop(handle)

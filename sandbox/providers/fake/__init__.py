@@ -32,7 +32,7 @@ from sandbox.providers.fake.tools import Tools
 from trajectory import Action, Click, Drag, Element, Scroll, Shell, Type, target
 from trajectory.keys import canonical_key
 
-BOX = (40, 40, 400, 60)  # left, top, width, height of the text box; typing goes there once clicked
+BOX = (40, 40, 400, 160)  # left, top, width, height of the text box; typing goes there once clicked
 _COMPUTERS: dict[str, _Computer] = {}
 
 
