@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -28,21 +27,19 @@ def wait_for(path: Path, *, seconds: float = 15.0) -> str:
     while not path.exists():
         assert time.monotonic() < deadline, f"{path} did not appear"
         time.sleep(0.01)
-    return path.read_text() if path.is_file() else ""
+    return path.read_text()
 
 
 @contextmanager
 def phones(root: Path, *, count: int) -> Iterator[list[Adb]]:
     """Run `count` simulated phones listed in ROOT/phones/devices.toml; STATE is a folder of ROOT."""
     address = f"localfilesystem:{root}/adb.sock"
+    # A server of its own, on a unix socket; HOME is where it keeps its key.
+    words = ["adb", "-L", address]
     environment = {**os.environ, "HOME": str(root)}
-    server = subprocess.Popen(
-        ["adb", "-L", address, "nodaemon", "server"],
-        env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    subprocess.run([*words, "start-server"], env=environment, capture_output=True, check=True)
     devices = [android_device.start(root / f"device-{n}") for n in range(count)]
     try:
-        wait_for(root / "adb.sock")
         serials = [f"127.0.0.1:{wait_for(root / f'device-{n}' / 'port')}" for n in range(count)]
         (root / "phones").mkdir()
         listed = "".join(f"[[device]]\nserial = {json.dumps(serial)}\n" for serial in serials)
@@ -52,6 +49,7 @@ def phones(root: Path, *, count: int) -> Iterator[list[Adb]]:
             adb.host("connect", adb.serial)
         yield found
     finally:
-        for process in (*devices, server):
-            process.send_signal(signal.SIGKILL)
+        subprocess.run([*words, "kill-server"], capture_output=True)
+        for process in devices:
+            process.kill()
             process.wait()

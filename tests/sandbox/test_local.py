@@ -183,7 +183,7 @@ def test_a_start_that_fails_says_why_and_leaves_nothing(
     with pytest.raises(ProvisionFailed, match=r"Xvnc ended with status"):
         provider.start(SandboxSpec("bad", width=0))
     with pytest.raises(ProvisionFailed, match="no network"):
-        provider.start(SandboxSpec("bad", network="allowlist"))
+        provider.start(SandboxSpec("bad", network="open"))
     with pytest.raises(ProvisionFailed, match="TANDEM_STATE"):
         LocalProvider(tmp_path / ("x" * 120)).start(SandboxSpec("bad"))
     assert "bad" not in [handle.name for handle in provider.running()]

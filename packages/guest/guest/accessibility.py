@@ -56,14 +56,15 @@ class Tree:
         self._lock = threading.Lock()
         self._connection: DBusConnection | None = None
 
-    def elements(self, *, limit: int = LIMIT, active: bool = False) -> list[Element]:
+    def elements(self, *, limit: int = LIMIT, pid: int | None = None) -> list[Element]:
         """Return what is shown and has a name or a value, window by window, at most `limit`.
 
-        With `active` only the window that has the input. Raises AccessibilityError.
+        With `pid` only of that program: its window that has the input, or where a menu has it, all
+        its windows. Raises AccessibilityError.
         """
         with self._lock:
             try:
-                return self._read(min(limit, LIMIT), active)
+                return self._read(min(limit, LIMIT), pid)
             except (OSError, EOFError, KeyError, RuntimeError, ValueError, TypeError) as error:
                 if self._connection is not None:
                     self._connection.close()
@@ -72,18 +73,23 @@ class Tree:
                     f"no answer on the accessibility bus: {error!r}"
                 ) from error
 
-    def _read(self, limit: int, active: bool) -> list[Element]:
+    def _read(self, limit: int, pid: int | None) -> list[Element]:
         deadline = time.monotonic() + _SECONDS
         bus = self._connection = self._connection or _connect(deadline)
         root = _Node(f"{_A11Y}Registry", "/org/a11y/atspi/accessible/root")
         programs = _children(_ask(bus, [_call(root, "Accessible", "GetChildren")], deadline)[0])
+        if pid is not None:
+            asked = [_process(program) for program in programs]
+            pids = [answer[0] if answer else 0 for answer in _ask(bus, asked, deadline)]
+            programs = [p for p, number in zip(programs, pids, strict=True) if number == pid]
         asked = [_call(program, "Accessible", "GetChildren") for program in programs]
         windows = [w for answer in _ask(bus, asked, deadline) for w in _children(answer)]
-        found: list[Element] = []
         states = [_states(a) for a in _ask(bus, [_state(window) for window in windows], deadline)]
-        for window, state in zip(windows, states, strict=True):
-            if _SHOWING in state and (_ACTIVE in state or not active):
-                found += _walk(bus, window, limit - len(found), deadline)
+        shown = [(w, s) for w, s in zip(windows, states, strict=True) if _SHOWING in s]
+        active = [(window, state) for window, state in shown if _ACTIVE in state]
+        found: list[Element] = []
+        for window, _ in (active or shown) if pid is not None else shown:
+            found += _walk(bus, window, limit - len(found), deadline)
         return found[:limit]
 
 
@@ -158,7 +164,7 @@ def _element(
         return None
     return Element(
         role=_ROLES.get(role, role)[:60],
-        name=name[:_TEXT],
+        name=name.strip()[:_TEXT],
         box=(left, top, width, height),
         value=value[:_TEXT],
         focused=_FOCUSED in state,
@@ -171,6 +177,13 @@ def _element(
 def _call(node: _Node, interface: str, method: str, signature: str = "", body: Any = ()) -> Any:
     address = DBusAddress(node.path, bus_name=node.bus, interface=_A11Y + interface)
     return new_method_call(address, method, signature or None, body)
+
+
+def _process(node: _Node) -> Any:
+    broker = DBusAddress(
+        "/org/freedesktop/DBus", bus_name="org.freedesktop.DBus", interface="org.freedesktop.DBus"
+    )
+    return new_method_call(broker, "GetConnectionUnixProcessID", "s", (node.bus,))
 
 
 def _state(node: _Node) -> Any:

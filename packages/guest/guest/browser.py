@@ -44,7 +44,7 @@ class Browser:
 
     def _window(self) -> list[dict[str, Any]]:
         try:
-            found = self._programs.elements(active=True)
+            found = self._programs.elements(pid=self._windows.active_pid())
         except AccessibilityError as error:
             # A picture without elements is still an observation; the log says why it has none.
             print(f"guest: {error}", flush=True)

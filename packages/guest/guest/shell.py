@@ -131,4 +131,7 @@ def _leave(output: IO[bytes]) -> None:
             while os.read(output.fileno(), _PIECE):
                 pass
 
-    threading.Thread(target=swallow, name="background output", daemon=True).start()
+    try:
+        threading.Thread(target=swallow, name="background output", daemon=True).start()
+    except RuntimeError:  # the sandbox is at its limit of processes, threads included
+        output.close()

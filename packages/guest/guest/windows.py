@@ -49,6 +49,15 @@ class Windows:
             ids = self._property(self._root, "_NET_ACTIVE_WINDOW")
             return self._class(ids[0]) if ids and ids[0] else ""
 
+    def active_pid(self) -> int:
+        """Return the process of the window in front, as its program says; 0 if there is none."""
+        with self._lock:
+            ids = self._property(self._root, "_NET_ACTIVE_WINDOW")
+            if not ids or not ids[0]:
+                return 0
+            window = self._display.create_resource_object("window", ids[0])
+            return next(iter(self._property(window, "_NET_WM_PID")), 0)
+
     def classes(self) -> list[str]:
         """Return the classes of all windows, the oldest first."""
         with self._lock:

@@ -86,7 +86,8 @@ class LocalProvider:
     def connect(self, handle: Handle) -> Desktop:
         """Return the desktop behind `handle`; raises DesktopLost."""
         if not self.alive(handle):
-            raise DesktopLost(f"{handle.name} does not run any more")
+            why = "; ".join(self.causes(handle)) or _log_tail(self._state / handle.name)[-200:]
+            raise DesktopLost(f"{handle.name} does not run any more: {why}")
         return GuestDesktop(handle)
 
     def connect_through(self, handle: Handle, gateway: Gateway) -> Desktop:
@@ -111,6 +112,13 @@ class LocalProvider:
     def log(self, handle: Handle) -> str:
         """Return the end of what the sandbox's session printed."""
         return _log_tail(self._state / handle.name)
+
+    def causes(self, handle: Handle) -> list[str]:
+        """Return which of its limits the sandbox has run into, in words."""
+        record = records.load(self._state / handle.name)
+        if record is None or record.handle.boot_id != handle.boot_id:
+            return []
+        return limits.causes(tuple(Path(group) for group in record.groups))
 
     def refused(self, handle: Handle) -> list[dict[str, object]]:
         """Return where the sandbox was not let: host, port, why, at (seconds since the epoch)."""

@@ -29,9 +29,9 @@ _ETC = (
 )
 # Programs read one case or the other.
 _PROXY = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
-_HOME_MB, _TMP_MB = 512, 256
+_HOME_MB, _TMP_MB, _SHM_MB, _RUN_MB = 512, 256, 256, 16
 # The log is the one file on the host's disk that a sandbox can make longer.
-_PRLIMIT = ("prlimit", "--core=0", "--nofile=4096", f"--fsize={2 << 30}")
+_PRLIMIT = ("prlimit", "--core=0", "--nofile=4096", f"--fsize={_HOME_MB << 20}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +61,12 @@ class Jail:
         for source, place in places.items():
             stage += f"mkdir {place}; mount --bind '{source}' {place}; "
         drop = ["setpriv", f"--reuid={self.uid}", f"--regid={self.uid}", "--clear-groups"]
-        nproc = f"--nproc={self.spec.pids}"
+        # A control group counts what it refuses; this limit would be met first and say nothing.
+        nproc = [] if self.limits.groups else [f"--nproc={self.spec.pids}"]
         return [
             *("unshare", "--mount", "--propagation", "private"),
             *("sh", "-c", f'{stage}{info}cd /; exec "$@"', "stage"),
-            *(*_PRLIMIT, nproc, "--"),
+            *(*_PRLIMIT, *nproc, "--"),
             *(*drop, "--no-new-privs", "--", *self._bubblewrap(places)),
         ]
 
@@ -98,10 +99,14 @@ class Jail:
         for name in ("passwd", "group", "hosts", "machine-id"):
             command += ["--ro-bind", f"{etc}/{name}", f"/etc/{name}"]
         command += ["--proc", "/proc", "--dev", "/dev"]
+        # Every folder that can be written has a size: what lies in one is memory of the host.
+        command += ["--size", str(_SHM_MB << 20), "--perms", "1777", "--tmpfs", "/dev/shm"]
         command += ["--size", str(_TMP_MB << 20), "--perms", "1777", "--tmpfs", "/tmp"]
-        command += ["--perms", "1777", "--dir", "/tmp/.X11-unix", "--size", "1048576"]
-        command += ["--tmpfs", "/run", "--perms", "0700", "--dir", f"/run/user/{uid}"]
-        command += ["--tmpfs", "/var/lib/xkb", "--dir", "/var/tmp"]
+        command += ["--perms", "1777", "--dir", "/tmp/.X11-unix"]
+        command += ["--size", str(_RUN_MB << 20), "--tmpfs", "/run"]
+        command += ["--perms", "0700", "--dir", f"/run/user/{uid}"]
+        command += ["--size", str(_RUN_MB << 20), "--tmpfs", "/var/lib/xkb"]
+        command += ["--symlink", "/tmp", "/var/tmp"]
         command += ["--ro-bind-try", "/var/cache/fontconfig", "/var/cache/fontconfig"]
         # The home lives in the sandbox's own memory: it can't fill the host's disk, and goes with it.
         command += ["--size", str(_HOME_MB << 20), "--perms", "0700", "--tmpfs", GUEST_HOME]
@@ -113,6 +118,7 @@ class Jail:
         for target, shared in self.spec.shared.items():
             command += ["--ro-bind", places[str(shared)], target]
         command += ["--bind", places[str(self.folder / "run")], GUEST_RUN, "--chdir", GUEST_HOME]
+        command += ["--remount-ro", "/", "--remount-ro", "/dev"]
         for name, value in self._environment(code).items():
             command += ["--setenv", name, value]
         return [*command, "--", *self._boot()]

@@ -60,6 +60,25 @@ def remove(groups: tuple[Path, ...], *, timeout_s: float = 10.0) -> None:
             break
 
 
+def causes(groups: tuple[Path, ...]) -> list[str]:
+    """Return which limits the sandbox has run into, in words; [] where none or none is counted.
+
+    The kernel counts: memory.events, memory.oom_control (v1) and pids.events.
+    """
+    found = []
+    for file, word, said in (
+        ("memory.events", "oom_kill", "{} processes were ended for memory"),
+        ("memory.oom_control", "oom_kill", "{} processes were ended for memory"),
+        ("pids.events", "max", "{} new processes were refused"),
+    ):
+        for group in groups:
+            with contextlib.suppress(OSError, ValueError):
+                counts = dict(line.split() for line in (group / file).read_text().splitlines())
+                if times := int(counts.get(word, 0)):
+                    found.append(said.format(times))
+    return found
+
+
 def _kill_all(group: Path) -> None:
     with contextlib.suppress(FileNotFoundError):
         for pid in (group / "cgroup.procs").read_text().split():
