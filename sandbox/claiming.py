@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import cast
 
 from django.contrib.auth.models import User
 from django.db import connection
@@ -116,6 +117,7 @@ WITH asked AS (
     FROM asked
     WHERE l.id = asked.id AND l.state = 'active'
         AND (%(late)s::timestamptz IS NULL OR l.expires_at <= %(late)s)
+        AND (%(hands)s OR NOT l.human_control)
     RETURNING l.id, l.sandbox_id, l.epoch, l.ending, l.release_reason
 ), freed AS (
     UPDATE sandbox_sandbox s
@@ -130,7 +132,9 @@ WITH asked AS (
         jsonb_build_object('ending', ended.ending, 'reason', ended.release_reason)
     FROM ended JOIN sandbox_sandbox s ON s.id = ended.sandbox_id
 )
-SELECT id FROM ended
+SELECT ended.id, EXISTS (
+    SELECT FROM sandbox_streamticket t WHERE t.lease_id = ended.id AND t.used_at IS NOT NULL)
+FROM ended
 """
 
 
@@ -179,7 +183,10 @@ def claim(wish: Wish, seen: Seen, *, now: datetime, pool: int | None) -> Lease |
 
     Preferred are those that have answered within FRESH. Raises IntegrityError for a taken key.
     """
-    return next(iter(Lease.objects.raw(*statement(wish, seen, now=now, pool=pool))), None)
+    for lease in Lease.objects.raw(*statement(wish, seen, now=now, pool=pool)):
+        lease.owner = wish.owner  # known already: nobody need read it again
+        return cast(Lease, lease)
+    return None
 
 
 def statement(
@@ -225,11 +232,13 @@ def end(
     by: str,
     now: datetime,
     only_late: bool = False,
-) -> set[int]:
+    hands: bool = True,
+) -> dict[int, bool]:
     """End the leases that are active (with `only_late`: and expired); return which were.
 
-    The epoch rises first: a late caller is refused while the computer is being reset, which its
-    host has `within` for.
+    The value says whether a screen of the lease has been opened. Without `hands` those whose
+    owner's hand has control are left alone. The epoch rises first: a late caller is refused while
+    the computer is being reset, which its host has `within` for.
     """
     with connection.cursor() as cursor:
         cursor.execute(
@@ -242,7 +251,8 @@ def end(
                 "sandbox_state": str(sandbox_state),
                 "deadline": now + within,
                 "late": now if only_late else None,
+                "hands": hands,
                 "actor": by,
             },
         )
-        return {row[0] for row in cursor.fetchall()}
+        return dict(cursor.fetchall())

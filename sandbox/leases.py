@@ -186,25 +186,34 @@ def release(lease: Lease, *, reason: str, by: User | None = None) -> Lease:
     `by` is who ends a lease that is somebody else's.
     """
     ending = Lease.Ending.DONE if by is None or by.pk == lease.owner_id else Lease.Ending.ADMIN
-    return _end(lease, Lease.State.RELEASED, End(lease.pk, ending, reason), by=by or lease.owner)
+    who = audit.actor(by) if by or lease.owner_id is None else f"user:{lease.owner_id}"
+    return _end(lease, Lease.State.RELEASED, End(lease.pk, ending, reason), by=who)
 
 
 def lose(lease: Lease, *, cause: str, ending: str = Lease.Ending.COMPUTER) -> Lease:
     """End a lease whose computer or host broke; the computer is FAILED and keeps `cause`."""
-    return _end(lease, Lease.State.LOST, End(lease.pk, ending, cause), by=None)
+    return _end(lease, Lease.State.LOST, End(lease.pk, ending, cause), by=audit.PLATFORM)
 
 
-def _end(lease: Lease, state: str, end: End, *, by: User | None) -> Lease:
-    _stop_hand(lease)
-    to = Sandbox.State.FAILED if state == Lease.State.LOST else Sandbox.State.RESETTING
-    with transaction.atomic():
-        if claiming.end(
-            [end], state=state, sandbox_state=to, within=RESET_WITHIN, by=audit.actor(by),
-            now=timezone.now(),
-        ):  # fmt: skip
-            hints.changed(lease.pk, human_control=False)
+def _end(lease: Lease, state: str, end: End, *, by: str) -> Lease:
+    # Few leases end while a hand has control; the others need not look whether one does.
+    if not _ended(lease, state, end, by, hands=False):
+        _stop_hand(lease)
+        _ended(lease, state, end, by, hands=True)
     lease.refresh_from_db()
     return lease
+
+
+def _ended(lease: Lease, state: str, end: End, by: str, *, hands: bool) -> bool:
+    to = Sandbox.State.FAILED if state == Lease.State.LOST else Sandbox.State.RESETTING
+    with transaction.atomic():
+        ended = claiming.end(
+            [end], state=state, sandbox_state=to, within=RESET_WITHIN, by=by,
+            now=timezone.now(), hands=hands,
+        )  # fmt: skip
+        if ended.get(lease.pk):
+            hints.changed(lease.pk, human_control=False)
+    return bool(ended)
 
 
 def _stop_hand(lease: Lease) -> None:

@@ -50,7 +50,7 @@ def _leases() -> int:
             now=now,
             only_late=True,
         )
-        for pk in ended:
+        for pk in (pk for pk, watched in ended.items() if watched):
             hints.changed(pk, human_control=False)
     return len(ended)
 
