@@ -119,16 +119,24 @@ def give_up_silent() -> list[str]:
         for host in silent:
             Host.objects.filter(pk=host.pk).update(state=Host.State.DOWN)
             _note("host.silent", host, last_seen=str(host.last_seen))
-    down = dict(Host.objects.filter(state=Host.State.DOWN).values_list("name", "last_seen"))
-    for sandbox in Sandbox.objects.filter(host__in=down, state__in=pool.LIVE):
-        since = down[sandbox.host]
-        _give_up(sandbox, f"host {sandbox.host} was not seen since {since:%H:%M:%S}")
-    # What is left of these the host ends as orphans, should it ever come back.
-    for sandbox in Sandbox.objects.filter(
-        host__in=down, state__in=pool.ENDING, state_deadline__lt=timezone.now()
-    ):
-        pool.mark_gone(sandbox)
+    _give_up_what_ran()
     return [host.name for host in silent]
+
+
+def _give_up_what_ran() -> None:
+    """Fail what hosts that are down, or were removed, had; a host may be killed before it is done."""
+    up = Host.objects.exclude(state=Host.State.DOWN).values("name")
+    left = Sandbox.objects.exclude(state=Sandbox.State.GONE).exclude(host="").exclude(host__in=up)
+    for sandbox in left.filter(state__in=pool.LIVE):
+        _give_up(sandbox, f"host {sandbox.host} {_what_became_of(sandbox.host)}")
+    # What is left of these the host ends as orphans, should it ever come back.
+    for sandbox in left.filter(state__in=pool.ENDING, state_deadline__lt=timezone.now()):
+        pool.mark_gone(sandbox)
+
+
+def _what_became_of(name: str) -> str:
+    host = Host.objects.filter(name=name).first()
+    return f"was not seen since {host.last_seen:%H:%M:%S}" if host and host.last_seen else "is gone"
 
 
 def _give_up(sandbox: Sandbox, cause: str) -> None:

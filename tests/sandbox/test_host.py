@@ -12,7 +12,7 @@ from sandbox.host import orphans
 from sandbox.models import AuditEvent, Lease, Pool, Sandbox
 from sandbox.provider import DesktopLost, Handle, SandboxSpec, StaleLease
 from sandbox.providers.fake import FakeProvider
-from tests.sandbox.inline import MakeHost, count, make_host, make_row, steps
+from tests.sandbox.inline import MakeHost, count, join, make_host, make_row, steps
 from trajectory import Move
 
 __all__ = ["make_host"]
@@ -156,6 +156,7 @@ def test_nothing_stays_in_a_middle_state(make_host: MakeHost) -> None:
 
 def test_other_hosts_computers_are_left_alone(make_host: MakeHost) -> None:
     host = make_host()
+    join("there")
     theirs = make_row(name="theirs", host="there", state=State.PROVISIONING)
     steps(host)
     assert count(State.READY) == 1

@@ -73,6 +73,13 @@ def test_what_a_host_leaves_for_good_is_written_off() -> None:
     assert (row.state, row.cause) == (State.GONE, "broken")
 
 
+def test_what_ran_on_a_host_that_was_removed_is_given_up() -> None:
+    row = make_row(host="removed", state=State.READY)
+    hosts.give_up_silent()
+    row.refresh_from_db()
+    assert (row.state, row.cause) == (State.FAILED, "host removed is gone")
+
+
 def test_draining_ends_what_is_idle_and_lets_leases_finish(make_host: MakeHost) -> None:
     host = make_host(warm=1)
     steps(host)

@@ -1,0 +1,288 @@
+"""Kill everything while callers work: `python -m benchmarks.chaos [--minutes 10]`.
+
+Real local desktops, a real PostgreSQL, a sandbox host and callers as processes. At random moments one of
+them dies by SIGKILL: the host, a guest, an X server, a caller, or the database connections. Then the
+killing stops, and all must be accounted for: no action twice, none of another lease, none after the
+computer was reset, a cause for every end, computers and rows one to one, nothing left at the end.
+Exits with 1 if not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.rollout_parts import database
+
+CLIENTS, WARM, MOST = 2, 2, 3
+SETTLE_S = 240.0
+START_S = 300.0
+KINDS = ("host", "guest", "X server", "caller", "database")
+ROOT = Path(__file__).resolve().parents[1]
+
+
+class Processes:
+    """The host and the callers; whoever dies is started again."""
+
+    def __init__(self, log: Path) -> None:
+        self.log = log.open("a")
+        self.lines: list[dict[str, Any]] = []
+        self.since: dict[str, datetime] = {}
+        self.host = self._start_host()
+        self.callers = {f"caller-{n}": self._start_caller(f"caller-{n}") for n in range(CLIENTS)}
+
+    def revive(self) -> None:
+        if self.host.poll() is not None:
+            self.host = self._start_host()
+        for name, caller in self.callers.items():
+            if caller.poll() is not None:
+                self.callers[name] = self._start_caller(name)
+
+    def end_callers(self) -> None:
+        for caller in self.callers.values():
+            caller.kill()
+            caller.wait()
+
+    def host_at_work(self) -> bool:
+        from sandbox.models import Host
+
+        return Host.objects.filter(last_seen__gt=self.since["host"]).exists()
+
+    def caller_at_work(self, name: str) -> bool:
+        from sandbox.models import Lease
+
+        mine = Lease.objects.filter(idempotency_key__startswith=f"{name}-")
+        return mine.filter(granted_at__gt=self.since[name]).exists()
+
+    def _start_host(self) -> subprocess.Popen[str]:
+        self.since["host"] = datetime.now(UTC)
+        argv = [
+            sys.executable, "manage.py", "sandbox_host", "--name", "chaos", "--slots", str(MOST),
+            "--memory", "0", "--stop-desktops-on-exit",
+        ]  # fmt: skip
+        return subprocess.Popen(argv, cwd=ROOT, text=True, stdout=self.log, stderr=self.log)
+
+    def _start_caller(self, name: str) -> subprocess.Popen[str]:
+        self.since[name] = datetime.now(UTC)
+        caller = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.chaos_client", name],
+            cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=self.log,
+        )  # fmt: skip
+        threading.Thread(target=self._read, args=(caller,), daemon=True).start()
+        return caller
+
+    def _read(self, caller: subprocess.Popen[str]) -> None:
+        assert caller.stdout is not None
+        for line in caller.stdout:
+            with suppress(ValueError):  # the last line of a killed one
+                self.lines.append(json.loads(line))
+
+
+def kill_one(kind: str, processes: Processes) -> bool:
+    """Kill something of `kind` that is at work; False if there is none right now."""
+    if kind == "host":
+        working = processes.host_at_work()
+        if working:
+            processes.host.kill()
+        return working
+    if kind == "caller":
+        working = [name for name in processes.callers if processes.caller_at_work(name)]
+        if working:
+            processes.callers[random.choice(working)].kill()
+        return bool(working)
+    if kind == "database":
+        return cut_connections()
+    name = {"guest": b"guest", "X server": b"Xvnc"}[kind]
+    found = [pid for pid in inside() if name in command(pid)]
+    with suppress(ProcessLookupError, IndexError):
+        os.kill(random.choice(found), signal.SIGKILL)
+        return True
+    return False
+
+
+def cut_connections() -> bool:
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname ="
+            " current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        )
+        return bool(cursor.fetchone()[0])
+
+
+def inside() -> list[int]:
+    """Return every process of our desktops: the descendants of what their handles name."""
+    from sandbox import pool
+
+    roots = {handle.pid for handle in pool.provider("local").running() if handle.pid}
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                parents[int(entry.name)] = int(fields[1])
+
+    def below(pid: int) -> bool:
+        while pid in parents:
+            pid = parents[pid]
+            if pid in roots:
+                return True
+        return False
+
+    return [pid for pid in parents if below(pid)]
+
+
+def command(pid: int) -> bytes:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
+
+
+def make_chaos(processes: Processes, seconds: float, every_s: float) -> Counter[str]:
+    """Kill for so long from the first lease on; return how often each kind died."""
+    killed: Counter[str] = Counter()
+    late = time.monotonic() + START_S
+    while not any(processes.caller_at_work(name) for name in processes.callers):
+        if time.monotonic() > late:
+            raise SystemExit(f"no caller had a computer within {START_S:g} s: see the log")
+        tend(processes)
+        time.sleep(0.2)
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        time.sleep(random.uniform(0.3, 1.7) * every_s)
+        for kind in random.sample(KINDS, len(KINDS)):
+            if kill_one(kind, processes):
+                killed[kind] += 1
+                break
+        tend(processes)
+    return killed
+
+
+def tend(processes: Processes) -> None:
+    """Do what the supervisor and beat do."""
+    from django.db import Error, connection
+
+    from sandbox import hosts, reaper
+
+    processes.revive()
+    try:
+        reaper.reap()
+        hosts.give_up_silent()
+    except Error:
+        connection.close()
+
+
+def settle(processes: Processes) -> bool:
+    """Wait until nobody holds anything and every computer is ready or gone."""
+    from sandbox.models import Lease, Sandbox
+
+    deadline = time.monotonic() + SETTLE_S
+    quiet = (Sandbox.State.READY, Sandbox.State.GONE)
+    while time.monotonic() < deadline:
+        if processes.host.poll() is not None:
+            processes.host = processes._start_host()
+        held = Lease.objects.filter(state=Lease.State.ACTIVE).exists()
+        moving = Sandbox.objects.exclude(state__in=quiet).exists()
+        warm = Sandbox.objects.filter(state=Sandbox.State.READY).count()
+        if not held and not moving and warm >= WARM:
+            return True
+        reap_only()
+        time.sleep(1.0)
+    return False
+
+
+def reap_only() -> None:
+    from sandbox import reaper
+
+    reaper.reap()
+
+
+def account(lines: list[dict[str, Any]], settled: bool) -> dict[str, Any]:
+    """Compare what callers saw, what rows say and what runs; the values of `wrong` should be empty."""
+    from sandbox import pool
+    from sandbox.models import Lease, Sandbox
+
+    ready = Sandbox.objects.filter(state=Sandbox.State.READY)
+    running = {(h.name, h.boot_id) for h in pool.provider("local").running()}
+    rows = {(row.name, row.handle["boot_id"]) for row in ready}
+    over = Lease.objects.exclude(state=Lease.State.ACTIVE)
+    return {
+        "leases": dict(Counter(Lease.objects.values_list("state", flat=True))),
+        "computers": dict(Counter(Sandbox.objects.values_list("state", flat=True))),
+        "actions": sum(line.get("actions", 0) for line in lines),
+        "leases checked by their callers": sum("doubled" in line for line in lines),
+        "late actions": dict(Counter(line["late"] for line in lines if "late" in line)),
+        "causes of lost computers": dict(
+            Counter(Sandbox.objects.exclude(cause="").values_list("cause", flat=True)).most_common(
+                12
+            )
+        ),
+        "wrong": {
+            "done twice": [a for line in lines for a in line.get("doubled", ())],
+            "of another lease": [a for line in lines for a in line.get("foreign", ())],
+            "answered and not done": [a for line in lines for a in line.get("missing", ())],
+            "late and accepted": [line for line in lines if line.get("late") == "acted"],
+            "gone without a cause": list(
+                Sandbox.objects.filter(state=Sandbox.State.GONE, cause="").values_list(
+                    "name", flat=True
+                )
+            ),
+            "over without a reason": list(over.filter(release_reason="").values_list("pk", flat=True)),
+            "running without a row": sorted(running - rows) if settled else [],
+            "ready without a computer": sorted(rows - running),
+            "not settled": [] if settled else list(
+                Sandbox.objects.exclude(state=Sandbox.State.GONE).values_list(
+                    "name", "state", "cause"
+                )
+            ),
+        },
+    }  # fmt: skip
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--every", type=float, default=4.0, help="mean seconds between two kills")
+    parser.add_argument("--log", type=Path, default=Path("chaos.log"), help="what they all said")
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that nothing outlives it
+    os.environ |= {"SANDBOX_POOL_SIZE": str(WARM), "SANDBOX_MAX": str(MOST)}
+    os.environ["SANDBOX_HOST"] = "chaos"
+    began = time.monotonic()
+    with database() as state:
+        processes = Processes(options.log)
+        try:
+            killed = make_chaos(processes, options.minutes * 60, options.every)
+            processes.end_callers()
+            settled = settle(processes)
+            report = account(processes.lines, settled)
+        finally:
+            processes.end_callers()
+            processes.host.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                processes.host.wait(60)
+            processes.host.kill()
+            processes.host.wait()
+        left = [str(path) for path in (state / "sandboxes" / "local").glob("*")]
+        report["wrong"]["left at the end"] = left
+    report["killed"] = dict(killed)
+    report["seconds"] = round(time.monotonic() - began)
+    print(json.dumps(report, indent=2, default=str))
+    return 1 if any(report["wrong"].values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

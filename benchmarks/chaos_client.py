@@ -1,0 +1,134 @@
+"""A caller of leases that `benchmarks.chaos` kills: `python -m benchmarks.chaos_client NAME`.
+
+Each action appends its id to a file of the guest, once; every third is sent again with the same id. Prints
+one JSON line per lease that it could finish: what it did, and what it found that must not be.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+import time
+import uuid
+from collections import Counter
+from datetime import timedelta
+from typing import Any
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+
+ACTIONS = 12
+RETRY_S = 3.0
+TTL = timedelta(seconds=20)
+COUNTER = "actions.txt"
+
+
+def main(name: str) -> None:
+    import django
+
+    django.setup()
+    from django.db import Error, connection
+
+    while True:
+        found: dict[str, Any] = {"client": name, "at": time.time()}
+        try:
+            _lease(name, found)
+        except Error as error:
+            found["ended"] = f"database: {type(error).__name__}"
+            connection.close()
+        print(json.dumps(found), flush=True)
+
+
+def _lease(name: str, found: dict[str, Any]) -> None:
+    from sandbox import leases
+    from sandbox.provider import SandboxError
+
+    try:
+        lease = leases.acquire(
+            owner=None, purpose="agent", idempotency_key=f"{name}-{uuid.uuid4().hex}", ttl=TTL,
+            wait_s=5,
+        )  # fmt: skip
+    except SandboxError as error:
+        found["ended"] = f"{type(error).__name__}: {error}"
+        return
+    found |= {"lease": lease.pk, "sandbox": lease.sandbox.name, "epoch": lease.epoch}
+    try:
+        desktop = leases.connect(lease)
+    except SandboxError as error:
+        found["ended"] = f"{type(error).__name__}: {error}"
+        leases.release(lease, reason=f"chaos: {error}")
+        return
+    sure, sent = _work(lease, desktop, found)
+    leases.release(lease, reason="chaos: done")
+    _check(desktop, sure, sent, found)
+    _act_late(desktop, lease.epoch, found)
+    desktop.close()
+
+
+def _work(lease: Any, desktop: Any, found: dict[str, Any]) -> tuple[set[str], set[str]]:
+    """Do the actions; return the ids that were answered, and all that were sent."""
+    from sandbox import leases
+    from sandbox.provider import SandboxError
+
+    sure: set[str] = set()
+    sent: set[str] = set()
+    try:
+        for number in range(ACTIONS):
+            action = f"{lease.pk}.{lease.epoch}.{number}"
+            for _ in range(2 if number % 3 == 0 else 1):
+                sent.add(action)
+                _act(desktop, lease.epoch, action)
+                sure.add(action)
+            leases.renew(lease, ttl=TTL)
+            time.sleep(random.uniform(0, 0.3))
+        found["seen"] = Counter(desktop.read_file(COUNTER).decode().split())
+    except SandboxError as error:
+        found["ended"] = f"{type(error).__name__}: {error}"
+    return sure, sent
+
+
+def _act(desktop: Any, epoch: int, action: str) -> None:
+    """Send an action until it is answered, as a careful caller does."""
+    from sandbox.provider import DesktopLost
+
+    deadline = time.monotonic() + RETRY_S
+    while True:
+        try:
+            result = desktop.shell(
+                f"echo {action} >> {COUNTER}", epoch=epoch, action_id=action, timeout_ms=5000
+            )
+            assert result.exit_code == 0, result
+            return
+        except DesktopLost:
+            if time.monotonic() > deadline:
+                raise
+
+
+def _check(desktop: Any, sure: set[str], sent: set[str], found: dict[str, Any]) -> None:
+    seen = found.pop("seen", None)
+    found["actions"] = len(sure)
+    if seen is None:
+        return
+    found["doubled"] = sorted(action for action, times in seen.items() if times > 1)
+    found["foreign"] = sorted(set(seen) - sent)
+    found["missing"] = sorted(sure - set(seen))
+
+
+def _act_late(desktop: Any, epoch: int, found: dict[str, Any]) -> None:
+    """Act after the release: once the computer is another's, nothing of ours may arrive there."""
+    from sandbox.provider import SandboxError
+
+    until = time.monotonic() + 2.0
+    while time.monotonic() < until:
+        try:
+            desktop.shell("echo late >> late.txt", epoch=epoch, action_id=uuid.uuid4().hex)
+        except SandboxError as error:
+            found["late"] = type(error).__name__
+            return
+        time.sleep(0.05)
+    found["late"] = "acted"
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
