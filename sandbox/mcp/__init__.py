@@ -1,0 +1,1 @@
+"""A leased computer for MCP clients: `manage.py sandbox mcp`. Needs the `mcp` package."""
