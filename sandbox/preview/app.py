@@ -16,7 +16,7 @@ from sandbox.preview import entry, headers, names, pages, sockets
 from sandbox.preview.entry import Pass
 from sandbox.preview.names import Place
 from sandbox.preview.pages import Message, Receive, Send, say
-from sandbox.preview.services import Pools
+from sandbox.preview.pools import Pools
 
 log = logging.getLogger(__name__)
 

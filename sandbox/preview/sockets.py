@@ -15,7 +15,7 @@ from websockets.uri import parse_uri
 
 from sandbox.preview.entry import Pass
 from sandbox.preview.pages import Message, Receive, Send
-from sandbox.preview.services import Ports
+from sandbox.preview.pools import Ports
 from sandbox.provider import SandboxError
 
 MAX_MESSAGE = 16 << 20

@@ -12,7 +12,7 @@ import { hints } from "./hints.js";
 import { confirmed } from "./keys.js";
 import { clearNotice, lostNotice, notice } from "./notice.js";
 import { draw, pickButton } from "./overlay.js";
-import { servicesMenu } from "./services.js";
+import { servicesMenu } from "./ports.js";
 import { shellPanel } from "./shell.js";
 import { thoughts } from "./thoughts.js";
 
