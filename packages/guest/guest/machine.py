@@ -87,8 +87,9 @@ def _resize(width: int, height: int) -> None:
     down = (height, height + 3, height + 8, height + 30)
     clock = across[-1] * down[-1] * 60 / 1e6
     name = f"{width}x{height}_tandem"
-    output = _xrandr().split(" connected")[0].split()[-1]
-    if name not in _xrandr():
+    listed = _xrandr()
+    output = listed.split(" connected")[0].split()[-1]
+    if name not in listed:
         _xrandr("--newmode", name, f"{clock:.2f}", *map(str, (*across, *down)))
         _xrandr("--addmode", output, name)
     _xrandr("--output", output, "--mode", name)
