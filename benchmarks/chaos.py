@@ -37,7 +37,7 @@ class Processes:
     """The host and the callers; whoever dies is started again."""
 
     def __init__(self, log: Path) -> None:
-        self.log = log.open("a")
+        self.log = log.open("a", buffering=1)
         self.lines: list[dict[str, Any]] = []
         self.since: dict[str, datetime] = {}
         self.host = self._start_host()
@@ -86,6 +86,7 @@ class Processes:
     def _read(self, caller: subprocess.Popen[str]) -> None:
         assert caller.stdout is not None
         for line in caller.stdout:
+            self.log.write(line)
             with suppress(ValueError):  # the last line of a killed one
                 self.lines.append(json.loads(line))
 

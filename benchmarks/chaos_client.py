@@ -30,40 +30,50 @@ def main(name: str) -> None:
     django.setup()
     from django.db import Error, connection
 
+    key = ""
     while True:
         found: dict[str, Any] = {"client": name, "at": time.time()}
+        # Who waits asks again with the same key: a new one would be a new place in the queue.
+        key = key or f"{name}-{uuid.uuid4().hex}"
         try:
-            _lease(name, found)
+            if _lease(key, found):
+                key = ""
         except Error as error:
             found["ended"] = f"database: {type(error).__name__}"
             connection.close()
         print(json.dumps(found), flush=True)
 
 
-def _lease(name: str, found: dict[str, Any]) -> None:
-    from sandbox import leases
+def _lease(key: str, found: dict[str, Any]) -> bool:
+    """Lease, work, give back; False if there was no computer yet."""
+    from sandbox import leases, queue
     from sandbox.provider import SandboxError
 
     try:
         lease = leases.acquire(
-            owner=None, purpose="agent", idempotency_key=f"{name}-{uuid.uuid4().hex}", ttl=TTL,
-            wait_s=5,
+            owner=None, purpose="agent", idempotency_key=key, ttl=TTL, wait_s=5
         )  # fmt: skip
+    except queue.Refused as error:
+        found["ended"] = f"{type(error).__name__}: {error}"
+        return True
     except SandboxError as error:
         found["ended"] = f"{type(error).__name__}: {error}"
-        return
+        return False
+    if lease.state != lease.State.ACTIVE:
+        return True  # the database went away after it was granted
     found |= {"lease": lease.pk, "sandbox": lease.sandbox.name, "epoch": lease.epoch}
     try:
         desktop = leases.connect(lease)
     except SandboxError as error:
         found["ended"] = f"{type(error).__name__}: {error}"
         leases.release(lease, reason=f"chaos: {error}")
-        return
+        return True
     sure, sent = _work(lease, desktop, found)
     leases.release(lease, reason="chaos: done")
     _check(desktop, sure, sent, found)
     _act_late(desktop, lease.epoch, found)
     desktop.close()
+    return True
 
 
 def _work(lease: Any, desktop: Any, found: dict[str, Any]) -> tuple[set[str], set[str]]:
