@@ -27,11 +27,11 @@ def spec_for(wanted: Wanted) -> SandboxSpec:
         image=wanted.image,
         width=wanted.width,
         height=wanted.height,
-        shared=_demo_pages(),
+        shared=demo_pages(),
     )
 
 
-def _demo_pages() -> dict[str, Path]:
+def demo_pages() -> dict[str, Path]:
     """Return the MiniWoB pages where they are installed; their tasks say so where they are not."""
     try:
         return {miniwob.FOLDER: miniwob.assets()}

@@ -5,11 +5,23 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from pathlib import Path
 
-from sandbox.images import container, pod, qemu
-from sandbox.provider import ProvisionFailed
+from sandbox.images import cache, container, demo_pages, pod, qemu
+from sandbox.provider import ProvisionFailed, SandboxSpec
+from sandbox.providers.qemu import template
 
-RECIPES = {"container": container.build, "pod": pod.build, "qemu": qemu.build}
+
+def machine(say: cache.Say) -> Path:
+    """Build the disk, then boot what the host starts from it: with the demo pages, and without."""
+    built = qemu.build(say)
+    plain = SandboxSpec("")
+    for shared in ({}, demo_pages()):
+        template.ensure(memory_mb=plain.memory_mb, cpus=1, shared=shared, say=say)
+    return built
+
+
+RECIPES = {"container": container.build, "pod": pod.build, "qemu": machine}
 
 
 def main() -> None:

@@ -9,7 +9,8 @@ import uuid
 
 import pytest
 
-from sandbox.images import qemu as qemu_image
+from sandbox.provider import SandboxSpec
+from sandbox.providers.qemu import template
 
 needs_local = pytest.mark.skipif(
     any(shutil.which(name) is None for name in ("bwrap", "Xvnc", "openbox")),
@@ -34,9 +35,17 @@ def skip_without_image() -> None:
     if subprocess.run(["podman", "image", "exists", container.tag()], check=False).returncode:
         pytest.skip("needs the image: python -m sandbox.images build container")
 
+
+def _machines() -> bool:
+    """Whether machines can be forked at once: booting the first one may take minutes."""
+    if shutil.which("qemu-system-x86_64") is None:
+        return False
+    return template.there(memory_mb=SandboxSpec("").memory_mb, cpus=1, shared={})
+
+
 needs_qemu = pytest.mark.skipif(
-    shutil.which("qemu-system-x86_64") is None or qemu_image.built() is None,
-    reason="needs qemu-system-x86 and its image: python -m sandbox.images build qemu",
+    not _machines(),
+    reason="needs qemu-system-x86, and for this guest: python -m sandbox.images build qemu",
 )
 
 

@@ -15,7 +15,7 @@ import tarfile
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -78,6 +78,24 @@ def ensure(*, memory_mb: int, cpus: int, shared: Mapping[str, Path], say: images
 
     Raises ProvisionFailed if the image is not built, or with the end of the machine's own log.
     """
+    place, template = _wanted(memory_mb, cpus, shared)
+
+    def make(part: Path) -> None:
+        say(f"booting the desktop once with {memory_mb} MiB ({template.accel.limits})")
+        _make(replace(template, folder=part), shared, place, say)
+        _forget_old(place)
+
+    images.build(place, make)
+    os.utime(place)
+    return template
+
+
+def there(*, memory_mb: int, cpus: int, shared: Mapping[str, Path]) -> bool:
+    """Whether such machines can be forked at once; False too where the image is not built."""
+    return image.built() is not None and _wanted(memory_mb, cpus, shared)[0].is_dir()
+
+
+def _wanted(memory_mb: int, cpus: int, shared: Mapping[str, Path]) -> tuple[Path, Template]:
     disk = image.built()
     if disk is None:
         raise ProvisionFailed(
@@ -85,17 +103,8 @@ def ensure(*, memory_mb: int, cpus: int, shared: Mapping[str, Path], say: images
         )
     chosen = accel.choose(disk / "kernel", images.folder())
     template = Template(Path(), disk, chosen, memory_mb, cpus)
-    name = _name(template, shared)
-    place = images.place("qemu-template", name)
-
-    def make(part: Path) -> None:
-        say(f"booting the desktop once with {memory_mb} MiB ({chosen.limits})")
-        _make(Template(part, disk, chosen, memory_mb, cpus), shared, place, say)
-        _forget_old(place)
-
-    images.build(place, make)
-    os.utime(place)
-    return Template(place, disk, chosen, memory_mb, cpus)
+    place = images.place("qemu-template", _name(template, shared))
+    return place, replace(template, folder=place)
 
 
 def _name(template: Template, shared: Mapping[str, Path]) -> str:
