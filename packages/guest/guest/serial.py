@@ -150,9 +150,9 @@ class Way:
                 reader, writer = await asyncio.open_unix_connection(str(self._run / "renew.sock"))
                 break
             except OSError:
-                if time.monotonic() > deadline:
+                if time.monotonic() > deadline or _session_failed():
                     raise
-                await asyncio.sleep(0.1)
+                await asyncio.sleep(1.0)
         with contextlib.closing(writer):
             writer.write(json.dumps(wanted).encode() + b"\n")
             return await reader.readline()
@@ -173,6 +173,12 @@ def renew(wanted: dict[str, Any]) -> None:
     kernel.write_text(f"{wanted['kernel_boot_id']}\n")
     if not mounted:
         subprocess.run(["mount", "--bind", str(kernel), _KERNEL_BOOT_ID], check=True)
+
+
+def _session_failed() -> bool:
+    """Whether the desktop's session has ended: its reason is on the console."""
+    asked = ["systemctl", "is-failed", "--quiet", "tandem-session.service"]
+    return subprocess.run(asked, check=False).returncode == 0
 
 
 def main() -> None:

@@ -132,7 +132,7 @@ def _state(folder: Path) -> str:
 def _code() -> dict[str, Path]:
     """Return the modules that run inside and that Debian's Python does not bring, by name."""
     folders = {}
-    for name in ("guest", "trajectory", "websockets"):
+    for name in ("guest", "trajectory", "websockets", "jeepney"):
         spec = find_spec(name)
         if spec is None or spec.origin is None:
             raise ProvisionFailed(f"the Python module {name} is missing: install tandem[guest]")
