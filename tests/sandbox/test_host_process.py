@@ -96,5 +96,5 @@ def test_a_desktop_outlives_its_host_and_not_its_own_death(start: Start) -> None
 def test_one_host_of_a_name(start: Start) -> None:
     start()
     _ready()
-    out, _ = start().communicate(timeout=30)
+    out, _ = start().communicate(timeout=60)
     assert "a sandbox host called here runs already" in out
