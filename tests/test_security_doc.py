@@ -15,5 +15,7 @@ def test_every_test_that_the_page_on_security_names_is_there() -> None:
     text: dict[str, str] = {}
     for path in (ROOT / "tests").rglob("test_*.py"):
         text[path.name] = text.get(path.name, "") + path.read_text()
-    missing = [f"{file}::{name}" for file, name in named if f"def {name}(" not in text.get(file, "")]
+    missing = [
+        f"{file}::{name}" for file, name in named if f"def {name}(" not in text.get(file, "")
+    ]
     assert not missing
