@@ -10,10 +10,8 @@ from datetime import datetime, timedelta
 from django.db.models import Count, Min, Q
 from django.utils import timezone
 
+from sandbox.hosts import SILENT_AFTER
 from sandbox.models import Host, Lease, LeaseRequest, Pool, Sandbox
-
-SILENT_AFTER = timedelta(seconds=30)
-"""A host that has not been seen for so long is not believed to be up."""
 
 STATES = tuple(state for state in Sandbox.State.values if state != Sandbox.State.GONE)
 RECENT = timedelta(hours=24)
