@@ -171,7 +171,7 @@ async def test_the_workbench_shows_the_page_and_a_hand_types_into_it(handle, des
         chrome = await playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = await chrome.new_page()
         await page.goto(f"http://127.0.0.1:{port}/")
-        await page.wait_for_function("states.length && states.at(-1)[0] === 'connected'")
+        await page.wait_for_function("window.states?.at(-1)?.[0] === 'connected'")
         # noVNC's canvas, a red box in it.
         await page.wait_for_function("""() => {
           const canvas = document.querySelector('#desk canvas');

@@ -86,7 +86,7 @@ async def browser(tmp_path: Path) -> AsyncIterator[Browser]:
 
 
 async def connected(page: Page) -> None:
-    await page.wait_for_function("states.length && states.at(-1)[0] === 'connected'")
+    await page.wait_for_function("window.states?.at(-1)?.[0] === 'connected'")
 
 
 async def test_the_picture_is_scaled_and_coordinates_follow(browser: Browser) -> None:

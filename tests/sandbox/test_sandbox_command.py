@@ -216,4 +216,4 @@ async def test_a_client_starts_the_server_and_the_computer_is_given_back(
             assert "MCP client left" in (await Lease.objects.aget()).release_reason
         finally:
             provider.stop(handle)
-            await sync_to_async(connection.close)()  # its thread has one of its own
+            await sync_to_async(lambda: connection.close())()  # its thread has one of its own

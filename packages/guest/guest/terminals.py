@@ -53,7 +53,8 @@ class Terminal:
                 # setsid makes the PTY its controlling terminal: Ctrl+C and job control work.
                 ["setsid", "--ctty", shell, *(("-c", command) if command else ())],
                 cwd=place.home,
-                env=place.variables(TERM="xterm-256color"),
+                # In no locale at all a shell throws away what is typed beyond ASCII.
+                env={"LANG": "C.UTF-8", **place.variables(TERM="xterm-256color")},
                 stdin=slave,
                 stdout=slave,
                 stderr=slave,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import concurrent.futures
+import concurrent.futures.thread
 import encodings.idna
 import json
 import os
@@ -200,7 +200,7 @@ def _confine() -> None:
 
 async def _run(listener: socket.socket, proxy: Proxy) -> None:
     # The resolver's own: asyncio would look for its module once the files are out of reach.
-    resolver = concurrent.futures.ThreadPoolExecutor(16, thread_name_prefix="resolve")
+    resolver = concurrent.futures.thread.ThreadPoolExecutor(16, thread_name_prefix="resolve")
     asyncio.get_running_loop().set_default_executor(resolver)
     server = await asyncio.start_unix_server(proxy.serve, sock=listener, limit=_HEAD_BYTES)
     async with server:
