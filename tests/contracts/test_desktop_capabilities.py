@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable
@@ -87,7 +88,14 @@ def test_a_terminal_is_a_real_one(desktop: Whole, epoch: int) -> None:
         return b"in42terrupted" in said
 
     until(interrupted)
-    desktop.write_terminal(terminal, b"exit 7\n", epoch=epoch)
+
+    def ended() -> bool:
+        # A line typed while the shell changes the terminal's mode may wait for the next one.
+        with contextlib.suppress(ActionFailed):
+            desktop.write_terminal(terminal, b"exit 7\n", epoch=epoch)
+        return desktop.read_terminal(terminal, offset=0, wait_ms=100).exit_code is not None
+
+    until(ended)
     assert finish(desktop, terminal).exit_code == 7
     desktop.close_terminal(terminal, epoch=epoch)
     desktop.close_terminal(terminal, epoch=epoch)

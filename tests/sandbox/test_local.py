@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import time
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
