@@ -6,6 +6,7 @@ import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -48,25 +49,25 @@ pytestmark = [needs_adb, pytest.mark.timeout(90)]
 UPDATE = struct.pack(">BBHHHH", 3, 0, 0, 0, 360, 640)
 
 
-@pytest.fixture(scope="module")
-def adbs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[list[Adb], AndroidProvider]]:
-    root = tmp_path_factory.mktemp("phones")
-    with phones(root, count=2) as found:
-        yield found, AndroidProvider(root / "sb")
+@pytest.fixture
+def adbs(tmp_path: Path) -> Iterator[tuple[list[Adb], AndroidProvider]]:
+    """Two fresh phones for each test: what one did to them must not meet the next."""
+    with phones(tmp_path, count=2) as found:
+        yield found, AndroidProvider(tmp_path / "sb")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def adb(adbs: tuple[list[Adb], AndroidProvider]) -> Adb:
     """The phone that is claimed first."""
     return adbs[0][0]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def provider(adbs: tuple[list[Adb], AndroidProvider]) -> AndroidProvider:
     return adbs[1]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def handle(provider: AndroidProvider, adb: Adb) -> Iterator[Handle]:
     adb.shell("simulate keyboard")
     handle = provider.start(SandboxSpec("first"))
@@ -295,7 +296,6 @@ async def test_a_person_sees_and_touches_it_through_the_relay(handle, do, adb):
 
 
 def test_an_unplugged_phone_is_lost_with_a_cause(provider, handle, adbs):
-    """Last of all: this phone does not come back."""
     other = provider.start(SandboxSpec("unplugged"))
     desktop = provider.connect(other)
     with suppress(DesktopLost):  # it may be gone before it has answered

@@ -187,7 +187,8 @@ class PhoneComputer:
         with self._errors():
             if self._down and self._place is not None:
                 self._send(self._fingers.touch("UP", *self._place))
-            self._down = False
+            # The next holder does not take over where this one's finger was.
+            self._down, self._place = False, None
 
     def _run(self, command: str, timeout_ms: int) -> Result:
         seconds = timeout_ms / 1000
