@@ -46,6 +46,12 @@ def load(folder: Path) -> Record | None:
     )
 
 
+def given_on(folder: Path, handle: Handle) -> bool:
+    """Whether the name of `handle` belongs to another start by now: that one is gone."""
+    record = load(folder)
+    return record is not None and handle.boot_id not in ("", record.handle.boot_id)
+
+
 def remove(folder: Path, *, seconds: float = 5.0) -> None:
     """Remove what a sandbox left; fine if it is gone already, or another caller removes it too.
 

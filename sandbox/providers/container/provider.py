@@ -89,8 +89,8 @@ class ContainerProvider:
     def stop(self, handle: Handle) -> None:
         """Remove the sandbox's container with every process in it, and its folder."""
         record = records.load(self._state / handle.name)
-        if record is not None and handle.boot_id and record.handle.boot_id != handle.boot_id:
-            return  # that one is gone; the name has been given to another since
+        if records.given_on(self._state / handle.name, handle):
+            return
         with _engine() as client:
             if record is None and handle.boot_id:
                 _remove(client, handle.boot_id)

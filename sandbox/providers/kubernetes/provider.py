@@ -76,8 +76,8 @@ class KubernetesProvider:
         """Delete the sandbox's pod and secret, and what is here of it."""
         folder = self._sandboxes / handle.name
         record = records.load(folder)
-        if record is not None and handle.boot_id and record.handle.boot_id != handle.boot_id:
-            return  # that one is gone; the name has been given to another since
+        if records.given_on(folder, handle):
+            return
         with self._pods() as pods:
             if record is None and handle.boot_id:
                 for pod in pods.list(SANDBOX, handle.name):

@@ -100,9 +100,8 @@ class LocalProvider:
 
     def stop(self, handle: Handle) -> None:
         """End the sandbox with every process in it, and remove its folder and limits."""
-        record = records.load(self._state / handle.name)
-        if record is not None and handle.boot_id and record.handle.boot_id != handle.boot_id:
-            return  # that one is gone; the name has been given to another since
+        if records.given_on(self._state / handle.name, handle):
+            return
         self._clear(self._state / handle.name)
 
     def running(self) -> list[Handle]:

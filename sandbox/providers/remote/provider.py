@@ -66,9 +66,8 @@ class RemoteProvider:
     def stop(self, handle: Handle) -> None:
         """Cut the sandbox off and let the machine be claimed again; it is reset before that."""
         folder = self._sandboxes / handle.name
-        record = records.load(folder)
-        if record is not None and handle.boot_id and record.handle.boot_id != handle.boot_id:
-            return  # that one is gone; the name has been given to another since
+        if records.given_on(folder, handle):
+            return
         self._clear(folder)
 
     def running(self) -> list[Handle]:
