@@ -97,14 +97,23 @@ def test_the_first_process_buries_the_dead(run: Run) -> None:
     )
 
 
-def test_memory_and_processes_are_limited(
-    provider: ContainerProvider, handle: Handle, run: Run
-) -> None:
+def test_memory_is_limited(provider: ContainerProvider, handle: Handle, run: Run) -> None:
     out = run("python3 -c 'x = bytearray(700 << 20); print(len(x))' 2>&1; echo status $?")
     assert "status 137" in out
     assert provider.alive(handle)
-    out = run("for i in $(seq 400); do sleep 1 & done 2>&1")
-    assert "fork" in out or "Resource temporarily unavailable" in out
+
+
+def test_processes_are_limited(provider: ContainerProvider) -> None:
+    handle = provider.start(SandboxSpec("crowded", pids=200))  # its own: it has no room afterwards
+    try:
+        desktop = provider.connect(handle)
+        desktop.fence(1)
+        command = "for i in $(seq 400); do sleep 1 & done 2>&1"
+        out = desktop.shell(command, epoch=1, action_id=new_id()).output
+        assert "fork" in out or "Resource temporarily unavailable" in out
+        assert provider.alive(handle)
+    finally:
+        provider.stop(handle)
 
 
 def test_the_screen_wants_its_password(handle: Handle) -> None:
