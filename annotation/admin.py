@@ -8,8 +8,8 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from annotation import tasks
 from annotation.models import Decision, Review, Session, Skip, Step, Task
+from annotation.tasks import tasks
 
 
 class ReadOnly:

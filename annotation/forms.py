@@ -8,9 +8,9 @@ from typing import Any
 from django import forms
 from django.http import QueryDict
 
-from annotation import commands
+from annotation.data.reviews import Mark
+from annotation.hand import commands
 from annotation.models import Review, Session, Step, StepReview, Task
-from annotation.reviews import Mark
 from trajectory import action_to_dict
 
 MAX_IMPORT_BYTES = 10_000_000

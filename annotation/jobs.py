@@ -15,7 +15,7 @@ def soon(job: CeleryTask, row_id: int) -> None:
 @shared_task(ignore_result=True)
 def prepare(session_id: int) -> None:
     """Lease and set up a computer for a session."""
-    from annotation import preparing
+    from annotation.session import preparing
 
     preparing.prepare(session_id)
 
@@ -23,7 +23,7 @@ def prepare(session_id: int) -> None:
 @shared_task(ignore_result=True)
 def propose(point_id: int) -> None:
     """Ask the policy about a decision point."""
-    from annotation import proposals
+    from annotation.session import proposals
 
     proposals.propose(point_id)
 
@@ -31,7 +31,7 @@ def propose(point_id: int) -> None:
 @shared_task(ignore_result=True)
 def execute(step_id: int) -> None:
     """Do a chosen step."""
-    from annotation import steps
+    from annotation.session import steps
 
     steps.execute(step_id)
 
@@ -39,7 +39,7 @@ def execute(step_id: int) -> None:
 @shared_task(ignore_result=True)
 def close(session_id: int) -> None:
     """Verify and submit a session that is ending."""
-    from annotation import endings
+    from annotation.session import endings
 
     endings.close(session_id)
 

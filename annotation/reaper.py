@@ -7,8 +7,9 @@ from datetime import timedelta
 from django.db.models import Q
 from django.utils import timezone
 
-from annotation import jobs, preparing, proposals, recovery, sessions
+from annotation import jobs
 from annotation.models import DecisionPoint, Session, Step
+from annotation.session import preparing, proposals, recovery, sessions
 from sandbox.models import Lease
 
 # A decision is done within a second or two; older ones were left by a dead process.

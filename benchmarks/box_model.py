@@ -18,9 +18,9 @@ from statistics import median
 from agent.policies.openai import OpenAIPolicy
 from agent.policy import PolicyRequest
 from sandbox import browser, miniwob
-from training import evaluate
-from training.demonstrations import seeds_of
-from training.episodes import Game
+from training.box import evaluate
+from training.box.demonstrations import seeds_of
+from training.box.episodes import Game
 
 
 def candidate_times(policy: OpenAIPolicy, k: int, pages: Sequence[str], seed: int) -> list[float]:

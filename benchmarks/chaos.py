@@ -176,7 +176,8 @@ def tend(processes: Processes) -> None:
     """Do what the supervisor and beat do."""
     from django.db import Error, connection
 
-    from sandbox import hosts, reaper
+    from sandbox.host import hosts
+    from sandbox.leasing import reaper
 
     processes.revive()
     try:
@@ -206,7 +207,7 @@ def settle(processes: Processes) -> bool:
 
 
 def reap_only() -> None:
-    from sandbox import reaper
+    from sandbox.leasing import reaper
 
     reaper.reap()
 

@@ -46,7 +46,7 @@ def main(name: str) -> None:
 
 def _lease(key: str, found: dict[str, Any]) -> bool:
     """Lease, work, give back; False if there was no computer yet."""
-    from sandbox import leases, queue
+    from sandbox.leasing import leases, queue
     from sandbox.provider import SandboxError
 
     try:
@@ -78,7 +78,7 @@ def _lease(key: str, found: dict[str, Any]) -> bool:
 
 def _work(lease: Any, desktop: Any, found: dict[str, Any]) -> tuple[set[str], set[str]]:
     """Do the actions; return the ids that were answered, and all that were sent."""
-    from sandbox import leases
+    from sandbox.leasing import leases
     from sandbox.provider import SandboxError
 
     sure: set[str] = set()

@@ -176,7 +176,9 @@ def ready_session(policy: str) -> int:
     from django.contrib.auth.models import Group, User
 
     from agent.models import Deployment
-    from annotation import jobs, preparing, sessions, steps, tasks
+    from annotation import jobs
+    from annotation.session import preparing, sessions, steps
+    from annotation.tasks import tasks
 
     user = User.objects.create_user("bench", password=PASSWORD)
     user.groups.add(Group.objects.get_or_create(name="annotator")[0])

@@ -9,8 +9,8 @@ from typing import Any
 from django.db import connection, transaction
 from django.utils import timezone
 
-from sandbox import claiming
-from sandbox.claiming import Seen, Wish
+from sandbox.leasing import claiming
+from sandbox.leasing.claiming import Seen, Wish
 from sandbox.models import Host, Lease, LeaseRequest, Pool, Sandbox
 
 HOSTS = 100

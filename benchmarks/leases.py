@@ -44,7 +44,7 @@ def claimer(until: float, every_s: float, samples: Samples, errors: list[str]) -
     """Claim and give back until `until`; with `every_s` at that pace, from when each was due."""
     from django.db import connection
 
-    from sandbox import leases
+    from sandbox.leasing import leases
 
     due = time.monotonic()
     while time.monotonic() < until:
@@ -108,7 +108,7 @@ def reaper(stopping: Any) -> None:
     """Reap as often as the platform does."""
     from django.db import connection
 
-    from sandbox import reaper as reaping
+    from sandbox.leasing import reaper as reaping
 
     while not stopping.wait(REAP_EVERY_S):
         reaping.reap()

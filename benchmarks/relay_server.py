@@ -11,9 +11,9 @@ from contextlib import AbstractContextManager, nullcontext
 
 import uvicorn
 
-from sandbox.capture import Capture, Captured, Snapshot
-from sandbox.gate import Close, Grant, Hand, Hint, Refused, Standing
-from sandbox.stream import Relay
+from sandbox.screen.capture import Capture, Captured, Snapshot
+from sandbox.screen.gate import Close, Grant, Hand, Hint, Refused, Standing
+from sandbox.screen.stream import Relay
 
 
 class NoCamera:
@@ -30,7 +30,7 @@ class NoCamera:
 
 
 class MemoryGate:
-    """Implements sandbox.gate.Gate without a database."""
+    """Implements sandbox.screen.gate.Gate without a database."""
 
     def __init__(self, socket: str) -> None:
         self._socket = socket

@@ -115,7 +115,7 @@ def make_rows(count: int, loss: str) -> list[dict[str, Any]]:
 
 def ours(setting: Setting, base: str, steps: int, threads: int, place: Path) -> list[str]:
     """Make a run directory and return the command of our trainer."""
-    from training.rundir import RunDir
+    from training.runs.rundir import RunDir
 
     config = {
         "base": base, "steps": steps, "batch_size": BATCH, "learning_rate": RATE,

@@ -18,8 +18,8 @@ from channels.security.websocket import AllowedHostsOriginValidator
 from annotation.routing import websocket_urlpatterns
 from sandbox.preview.app import app as preview
 from sandbox.preview.names import is_preview
-from sandbox.relay import app as relay
-from sandbox.relay import terminal
+from sandbox.screen.relay import app as relay
+from sandbox.screen.relay import terminal
 
 channels = ProtocolTypeRouter(
     {

@@ -11,9 +11,9 @@ import secrets
 from django.conf import settings
 
 from agent.models import Deployment
-from annotation import demo
+from annotation.tasks import demo
 from config.embedded.state import State
-from training import checkpoints
+from training.weights import checkpoints
 
 PEOPLE = ("annotator", "reviewer", "admin")
 

@@ -19,10 +19,10 @@ from experiments.measure import Result, measure
 from experiments.start import Start
 from experiments.state import ROOT, Cell, cell, markdown, over_seeds, percent
 from experiments.tasks import ROLLOUTS, cases
-from training.flywheel import route_episode
-from training.rows import Row
-from training.sampling import Success, surplus
-from training.texts import texts
+from training.data.flywheel import route_episode
+from training.data.rows import Row
+from training.data.sampling import Success, surplus
+from training.data.texts import texts
 from trajectory import Trajectory, dump_lines, load_lines
 
 CT_EVERY = 2

@@ -17,7 +17,7 @@ from experiments.measure import Result, measure
 from experiments.start import Start
 from experiments.state import ROOT, Cell, cell, markdown, over_seeds, percent
 from experiments.tasks import Variant
-from training.rundir import RunDir
+from training.runs.rundir import RunDir
 
 MIXES: dict[str, tuple[Variant, ...]] = {"gui only": ("gui",), "hybrid": ("gui", "sdk")}
 

@@ -25,9 +25,9 @@ from experiments.measure import Result, measure
 from experiments.start import Start
 from experiments.state import ROOT, Cell, cell, gain, markdown, over_seeds, percent
 from experiments.tasks import Suite, Variant, endless
-from training.fingerprint import files_of, fingerprint
-from training.rundir import RunDir
-from training.stream_rows import append
+from training.data.stream_rows import append
+from training.runs.rundir import RunDir
+from training.weights.fingerprint import files_of, fingerprint
 
 ALPHA = 0.5
 """Of the length-adaptive lambda. An episode here has 10 to 60 tokens: VAPO's 0.05 would give lambda 0."""

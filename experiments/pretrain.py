@@ -22,7 +22,7 @@ from agent.serving.checkpoint import Loaded, load
 from agent.serving.manifest import write_manifest
 from experiments import screens
 from training.algos.schedule import cosine
-from training.rows import PromptFormat, Row, rows
+from training.data.rows import PromptFormat, Row, rows
 
 Encoded: TypeAlias = tuple[list[int], int]
 """The tokens of a row, and where its answer begins."""

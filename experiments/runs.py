@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from training.data.rows import LeftOut, PromptFormat, Row, rows
 from training.presets import fields_of, read_config
-from training.rows import LeftOut, PromptFormat, Row, rows
-from training.rundir import RunDir
+from training.runs.rundir import RunDir
 from trajectory import Trajectory
 
 FORM = PromptFormat("element", "elements")

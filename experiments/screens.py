@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from experiments.tasks import TOOL
-from training.demonstrations import WORDS
+from training.box.demonstrations import WORDS
 from trajectory import Action, Actor, Click, Element, Observation, Shell, Step, Trajectory, Type
 
 NO_PICTURE = "0" * 64

@@ -18,7 +18,7 @@ from experiments.measure import Result, measure
 from experiments.runs import learnable, sft
 from experiments.state import ROOT, Cell, cell, markdown, percent
 from experiments.tasks import DEMONSTRATIONS, SMOKE, WHOLE, Suite, cases
-from training.rundir import RunDir
+from training.runs.rundir import RunDir
 from trajectory import Trajectory, dump_lines, load_lines
 
 SHOWN, TAUGHT, TOOL_TAUGHT = 40, 12, 6

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from training.evaluations.statistics import bootstrap_mean, wilson
-from training.rundir import write_atomic
+from training.runs.rundir import write_atomic
 
 ROOT = Path("var/experiments")
 T_975 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365}

@@ -17,9 +17,9 @@ from pathlib import Path
 from experiments import runs
 from experiments.arena import Arena, Episode
 from experiments.tasks import Case
+from training.data.stream_rows import TokenEpisode, append, last_sequence, of_trajectory
 from training.rollouts.admission import admitted
-from training.rundir import RunDir, folders
-from training.stream_rows import TokenEpisode, append, last_sequence, of_trajectory
+from training.runs.rundir import RunDir, folders
 
 LOOK_S = 0.05
 

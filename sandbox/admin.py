@@ -8,7 +8,7 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from sandbox import leases
+from sandbox.leasing import leases
 from sandbox.models import InputEvent, Lease, Sandbox
 
 

@@ -9,8 +9,8 @@ import time
 import uuid
 from datetime import timedelta
 
-from sandbox import audit, leases
 from sandbox import pool as pools
+from sandbox.leasing import audit, leases
 from sandbox.models import Lease, Pool
 from sandbox.proof import check_picture
 from sandbox.provider import ActionFailed, Desktop, ProvisionFailed, SandboxError

@@ -11,7 +11,7 @@ from datetime import timedelta
 from django.db import connection
 from django.db.utils import DatabaseError
 
-from sandbox import leases
+from sandbox.leasing import leases
 from sandbox.models import Lease
 from sandbox.provider import ActionResult, Desktop, SandboxError
 from trajectory import Action

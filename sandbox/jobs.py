@@ -8,7 +8,7 @@ from celery import shared_task
 @shared_task(ignore_result=True)
 def reap_leases() -> None:
     """End the leases and requests whose time is over."""
-    from sandbox import reaper
+    from sandbox.leasing import reaper
 
     reaper.reap()
 
@@ -16,7 +16,7 @@ def reap_leases() -> None:
 @shared_task(ignore_result=True)
 def prune_tickets() -> None:
     """Delete tickets that nobody can use any more."""
-    from sandbox import tickets
+    from sandbox.screen import tickets
 
     tickets.prune()
 
@@ -24,7 +24,7 @@ def prune_tickets() -> None:
 @shared_task(ignore_result=True)
 def give_up_silent_hosts() -> None:
     """Give up hosts that have not been seen for long, and what ran there."""
-    from sandbox import hosts
+    from sandbox.host import hosts
 
     hosts.give_up_silent()
 

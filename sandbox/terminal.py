@@ -21,9 +21,9 @@ from typing import Any, TypeVar
 
 from sandbox.capabilities import Terminals
 from sandbox.escapes import Escapes
-from sandbox.gate import Close, Gate, Grant, Hint, Refused
 from sandbox.provider import ActionFailed, Desktop, SandboxError, StaleLease
-from sandbox.stream import HOLD_S, RECHECK_S, Message, Receive, Send, redeemed, same_origin
+from sandbox.screen.gate import Close, Gate, Grant, Hint, Refused
+from sandbox.screen.stream import HOLD_S, RECHECK_S, Message, Receive, Send, redeemed, same_origin
 
 log = logging.getLogger(__name__)
 

@@ -25,15 +25,15 @@ from django.db.models import ProtectedError
 from django.utils import timezone
 
 from agent.models import Deployment
-from annotation import erasure as annotated
-from annotation.erasure import Person
+from annotation.data import erasure as annotated
+from annotation.data.erasure import Person
 from annotation.models import Session
 from blobs import BlobStore, MissingBlob, blob_key, open_store
-from training import runs, workdir
 from training.errors import Refused, WrongState
 from training.lineage import Key, links
 from training.lineage.graph import downstream
 from training.models import Checkpoint, Dataset, DatasetEntry, Episode, Rollout, Run
+from training.runs import runs, workdir
 
 log = logging.getLogger(__name__)
 SHOWN = re.compile(rb'"screenshot":\s*"([0-9a-f]{64})"')

@@ -9,7 +9,7 @@ from celery.signals import worker_shutting_down
 @shared_task(acks_late=True, ignore_result=True)
 def supervise_run(run_id: int) -> None:
     """Look after a run's trainer until it ends; does nothing where somebody else does."""
-    from training.supervise import supervise
+    from training.runs.supervise import supervise
 
     supervise(run_id)
 
@@ -17,7 +17,7 @@ def supervise_run(run_id: int) -> None:
 @shared_task(ignore_result=True, expires=60)
 def find_lost_runs() -> None:
     """Beat, each 15 s: queue again what nobody looks after."""
-    from training.supervise import find_lost
+    from training.runs.supervise import find_lost
 
     find_lost()
 
@@ -79,7 +79,7 @@ def _let_go(**_: object) -> None:
     Reaches the supervising thread only where the worker's pool is threads (or solo).
     """
     from training.iterations import serving
-    from training.supervise import shutting_down
+    from training.runs.supervise import shutting_down
 
     shutting_down.set()
     serving.stop_here()

@@ -8,7 +8,7 @@ from django import template
 from django.conf import settings
 from django.http import HttpRequest
 
-from annotation import commands
+from annotation.hand import commands
 
 register = template.Library()
 

@@ -13,8 +13,8 @@ from django.shortcuts import render
 from django.views.decorators.http import require_POST
 
 from annotation import access
-from annotation.commands import CommandError
 from annotation.errors import BadInput, MissingThoughts, Refused
+from annotation.hand.commands import CommandError
 
 Body = dict[str, Any]
 Verb = Callable[..., Body]

@@ -6,7 +6,8 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
-from annotation import access, pictures
+from annotation import access
+from annotation.session import pictures
 
 
 @login_required

@@ -7,8 +7,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from annotation import access, commands, sessions, takeover
+from annotation import access
 from annotation.errors import BadInput, Refused
+from annotation.hand import commands
+from annotation.session import sessions, takeover
 from annotation.views.answers import Body, conflict, integer, json_verb, text
 from trajectory import Outcome
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from django.http import HttpRequest
 
-from annotation import access, commands, sessions, steps
+from annotation import access
 from annotation.errors import BadInput
+from annotation.hand import commands
 from annotation.models import DecisionPoint, Session, Step
+from annotation.session import sessions, steps
 from annotation.views.answers import Body, integer, json_verb, text
 from annotation.views.workbench import frame_of
 from trajectory import action_to_dict

@@ -10,8 +10,8 @@ from django.http import FileResponse, HttpRequest, HttpResponse
 from django.views.decorators.http import require_POST
 
 from agent import dialects
-from annotation import exports
 from annotation.access import is_admin
+from annotation.data import exports
 from annotation.errors import BadInput
 from annotation.forms import ExportForm
 from annotation.models import Session

@@ -11,9 +11,11 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
 from agent.models import Deployment
-from annotation import access, sessions, tasks
+from annotation import access
 from annotation.errors import NoTask, Refused
 from annotation.models import Decision, Session
+from annotation.session import sessions
+from annotation.tasks import tasks
 from annotation.views.answers import members
 
 

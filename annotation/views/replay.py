@@ -7,8 +7,8 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from annotation import steps
 from annotation.models import Session, Step, StepReview
+from annotation.session import steps
 
 MARK_KEYS = {"right": "R", "wrong": "W", "redundant": "D"}
 

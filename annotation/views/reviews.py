@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from annotation import access
-from annotation import reviews as verbs
+from annotation.data import reviews as verbs
 from annotation.errors import Refused
 from annotation.forms import ReviewForm
 from annotation.models import Review

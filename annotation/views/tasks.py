@@ -11,10 +11,11 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
-from annotation import access, ingest
-from annotation import tasks as verbs
+from annotation import access
 from annotation.forms import ImportForm, TaskFilter
 from annotation.models import Session, Task
+from annotation.tasks import ingest
+from annotation.tasks import tasks as verbs
 from annotation.views.answers import members
 
 PER_PAGE = 50

@@ -10,8 +10,10 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from annotation import access, commands, steps
+from annotation import access
+from annotation.hand import commands
 from annotation.models import DecisionPoint, Proposal, Session, Step
+from annotation.session import steps
 from annotation.views.replay import replay
 
 WORKBENCH = (

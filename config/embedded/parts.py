@@ -198,7 +198,7 @@ def fingerprint() -> str:
         (
             *ROOT.glob("*/migrations/*.py"),
             ROOT / "config/demo.py",
-            ROOT / "annotation/demo.py",
+            ROOT / "annotation/tasks/demo.py",
             ROOT / "agent/box/tandem.json",
         )
     ):

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Mapping
 
-from sandbox import audit
+from sandbox.leasing import audit
 from sandbox.models import Sandbox
 from sandbox.provider import Handle, Provider, SandboxError
 

@@ -15,7 +15,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from django.db import InterfaceError, OperationalError, connection
 
-from sandbox import hosts, logs, pool
+from sandbox import logs, pool
+from sandbox.host import hosts
 from sandbox.host.computers import Computers
 from sandbox.host.orphans import Orphans
 from sandbox.models import Host, Pool, Sandbox

@@ -6,7 +6,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from sandbox import audit
+from sandbox.leasing import audit
 from sandbox.models import Pool
 
 BREAK_AFTER = 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import transaction
 
-from sandbox import audit
+from sandbox.leasing import audit
 from sandbox.models import Pool
 
 

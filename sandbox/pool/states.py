@@ -9,7 +9,8 @@ from django.conf import settings
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
-from sandbox import leases, providers
+from sandbox import providers
+from sandbox.leasing import leases
 from sandbox.models import Lease, Sandbox
 from sandbox.provider import Handle, Provider
 

@@ -13,13 +13,14 @@ from django.core import signing
 from django.core.exceptions import PermissionDenied
 from django.utils import timezone
 
-from sandbox import access, tickets
+from sandbox import access
 from sandbox.dial import Gateway
-from sandbox.gate import Grant, Refused
 from sandbox.gateway.routes import gateway_to
-from sandbox.leases import LeaseOver
+from sandbox.leasing.leases import LeaseOver
 from sandbox.models import Lease, StreamTicket
 from sandbox.preview.names import Place
+from sandbox.screen import tickets
+from sandbox.screen.gate import Grant, Refused
 
 MODE = "preview"
 """What such a ticket's row says; the relay opens no screen for it."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sandbox.rfb import Key, Pointer
+from sandbox.screen.rfb import Key, Pointer
 from trajectory import Action, Button, KeyDown, KeyUp, MouseDown, MouseUp, Move, Scroll
 
 _BUTTONS: tuple[Button, ...] = ("left", "middle", "right")

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from PIL import Image
 
-from sandbox.rfb import (
+from sandbox.screen.rfb import (
     SECURITY_NONE,
     SET_ENCODINGS,
     SET_PIXEL_FORMAT,

@@ -11,10 +11,14 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
-from sandbox import access, audit, fleet, hosts, leases, pool, thumbnails
+from sandbox import access, pool
 from sandbox.access import staff_only
+from sandbox.host import hosts
+from sandbox.leasing import audit, leases
 from sandbox.models import AuditEvent, Lease, LeaseRequest, Sandbox
+from sandbox.operations import fleet
 from sandbox.pool import pausing
+from sandbox.screen import thumbnails
 
 SHOWN = 60
 HISTORY = 40

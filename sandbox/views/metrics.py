@@ -11,7 +11,7 @@ from django.views.decorators.http import require_GET
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from sandbox import access
-from sandbox import metrics as figures
+from sandbox.operations import metrics as figures
 
 
 @never_cache

@@ -7,9 +7,10 @@ from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
-from sandbox import access, leases
+from sandbox import access
 from sandbox.capabilities import Ports
-from sandbox.leases import LeaseOver
+from sandbox.leasing import leases
+from sandbox.leasing.leases import LeaseOver
 from sandbox.models import Lease
 from sandbox.preview import entry, names
 from sandbox.preview.app import ENTER

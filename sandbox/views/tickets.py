@@ -7,9 +7,10 @@ from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
-from sandbox import access, tickets
-from sandbox.leases import LeaseOver
+from sandbox import access
+from sandbox.leasing.leases import LeaseOver
 from sandbox.models import Lease
+from sandbox.screen import tickets
 
 
 @never_cache

@@ -17,7 +17,7 @@ from agent.policies.openai import OpenAIPolicy
 from agent.policies.scripted import ScriptedPolicy
 from agent.policy import PolicyRequest, Size
 from agent.render import pictures_of, render_request
-from training.rows import PromptFormat, rows
+from training.data.rows import PromptFormat, rows
 from trajectory import (
     Actor,
     Click,

@@ -12,10 +12,12 @@ from django.utils import timezone
 from PIL import Image, ImageDraw
 
 from agent.models import Deployment
-from annotation import background, desktops, jobs, sessions, steps, tasks
+from annotation import jobs
+from annotation.hand.reduce import Event
 from annotation.models import Session, Task
-from annotation.reduce import Event
-from sandbox import leases
+from annotation.session import background, desktops, sessions, steps
+from annotation.tasks import tasks
+from sandbox.leasing import leases
 from sandbox.models import Lease, Sandbox
 from sandbox.provider import ActionFailed, ActionResult, DesktopLost, Frame
 from trajectory import Action, Element, Outcome

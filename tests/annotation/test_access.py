@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import AnonymousUser
 
-from annotation import access, tasks
+from annotation import access
 from annotation.models import Session, Step, Task
+from annotation.tasks import tasks
 
 SHA = "ab" * 32
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotation.commands import CommandError, format, parse
+from annotation.hand.commands import CommandError, format, parse
 from trajectory import (
     BUTTONS,
     AskUser,

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from annotation import exports, reviews
+from annotation.data import exports, reviews
+from annotation.data.reviews import Mark
 from annotation.models import Session
-from annotation.reviews import Mark
 
 
 @pytest.fixture

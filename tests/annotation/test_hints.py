@@ -11,9 +11,10 @@ from channels.db import database_sync_to_async
 from channels.routing import URLRouter
 from django.db import transaction
 
-from annotation import hints, tasks
+from annotation import hints
 from annotation.models import Session
 from annotation.routing import websocket_urlpatterns
+from annotation.tasks import tasks
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from annotation import demo
 from annotation.errors import BadInput
-from annotation.ingest import import_tasks
 from annotation.models import Task
+from annotation.tasks import demo
+from annotation.tasks.ingest import import_tasks
 
 pytestmark = pytest.mark.django_db
 

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from annotation.reduce import Event, reduce
+from annotation.hand.reduce import Event, reduce
 from trajectory import (
     Action,
     Click,

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
-from annotation import access, reviews, sessions, steps
+from annotation import access
+from annotation.data import reviews
+from annotation.data.reviews import Mark
 from annotation.errors import BadInput, NotYours, Refused
 from annotation.models import Review, Session, Task
-from annotation.reviews import Mark
+from annotation.session import sessions, steps
 from trajectory import Actor, Outcome, Type
 
 

@@ -6,7 +6,7 @@ import io
 
 from PIL import Image, ImageDraw
 
-from annotation.screens import changed, places
+from annotation.session.screens import changed, places
 from trajectory import Click, Drag, Hotkey
 
 

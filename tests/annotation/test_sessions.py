@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from annotation import reaper, sessions, steps, tasks
+from annotation import reaper
 from annotation.errors import BadInput, NoTask, NotYours, StaleFence
 from annotation.models import Decision, DecisionPoint, Session, Task
+from annotation.session import sessions, steps
+from annotation.tasks import tasks
 from sandbox.models import Lease, Sandbox
 from trajectory import Outcome
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from annotation import access, reaper, sessions, steps
+from annotation import access, reaper
 from annotation.errors import AlreadyDecided, BadInput, Busy, StaleFence, StaleScreen
 from annotation.models import Decision, DecisionPoint, Session, Step
+from annotation.session import sessions, steps
 from trajectory import Click, Type
 
 OK = {"type": "click", "x": 130, "y": 115}

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from annotation import reaper, sessions, steps, takeover
+from annotation import reaper
 from annotation.errors import Busy, MissingThoughts
 from annotation.models import DecisionPoint, Session
+from annotation.session import sessions, steps, takeover
 from sandbox.models import InputEvent, Lease
 from trajectory import Click, Hotkey, Outcome, Scroll, Type, action_from_dict
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from annotation.reduce import reduce
-from annotation.takeover import without_chord
+from annotation.hand.reduce import reduce
+from annotation.session.takeover import without_chord
 from trajectory import Click, Hotkey
 
 

@@ -10,9 +10,10 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 
-from annotation import demo, families, sessions, tasks
 from annotation.errors import BadInput, NoTask
 from annotation.models import Session, Task
+from annotation.session import sessions
+from annotation.tasks import demo, families, tasks
 from sandbox.families import UnknownTask
 
 

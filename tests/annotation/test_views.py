@@ -9,9 +9,9 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from annotation import pictures
 from annotation.errors import MissingThoughts, NoTask, StaleFence, StaleScreen
 from annotation.models import Decision, DecisionPoint, Proposal, Session, Step, Task
+from annotation.session import pictures
 from sandbox.models import Lease, Sandbox
 
 CLICK = {"type": "click", "x": 20, "y": 30, "button": "left", "count": 1, "modifiers": []}
@@ -173,7 +173,7 @@ def decided(monkeypatch):
         calls.append(values)
         return Step(index=0)
 
-    monkeypatch.setattr("annotation.steps.decide", remember)
+    monkeypatch.setattr("annotation.session.steps.decide", remember)
     return calls
 
 
@@ -213,7 +213,7 @@ def test_a_refusal_is_409_with_its_name(session, annotator, monkeypatch, error):
     def refuse(*args, **values):
         raise error
 
-    monkeypatch.setattr("annotation.steps.decide", refuse)
+    monkeypatch.setattr("annotation.session.steps.decide", refuse)
     response = decide(session, annotator, proposal_rank=1)
     assert response.status_code == 409
     assert response.json()["error"] == type(error).__name__
@@ -224,7 +224,7 @@ def test_missing_thoughts_are_counted_as_people_count(session, annotator, monkey
     def refuse(*args, **values):
         raise MissingThoughts([2, 4])
 
-    monkeypatch.setattr("annotation.sessions.finish", refuse)
+    monkeypatch.setattr("annotation.session.sessions.finish", refuse)
     response = post(
         signed_in(annotator), f"/sessions/{session.pk}/finish/", fence=1, outcome="finished"
     )
@@ -272,7 +272,7 @@ def test_an_empty_queue_says_so(annotator, monkeypatch):
     def nothing(**values):
         raise NoTask("no open task is left for you")
 
-    monkeypatch.setattr("annotation.sessions.start", nothing)
+    monkeypatch.setattr("annotation.session.sessions.start", nothing)
     response = client.post("/queue/start/", follow=True)
     assert "no open task is left for you" in response.content.decode()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright._impl._driver import compute_driver_executable
 
-from annotation import commands
+from annotation.hand import commands
 from trajectory import action_to_dict
 
 SCRIPT = """

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 from sandbox import browser
 from tests.e2e.stack import Stack, until
 from tests.e2e.workbench import TIMEOUT, Workbench, sign_in
-from training.episodes import Game
+from training.box.episodes import Game
 
 pytestmark = [pytest.mark.timeout(600)]
 

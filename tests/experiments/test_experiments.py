@@ -19,8 +19,8 @@ from experiments.arena import Arena, Episode, open_arena
 from experiments.measure import measure
 from experiments.runs import learnable
 from experiments.tasks import SMOKE, WHOLE, Case, cases, endless
-from training.rows import LeftOut, rows
-from training.stream_rows import Reader, append
+from training.data.rows import LeftOut, rows
+from training.data.stream_rows import Reader, append
 
 pytestmark = pytest.mark.timeout(300)
 

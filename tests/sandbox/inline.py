@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from sandbox import hosts, pool
-from sandbox.host import HostProcess, orphans, process
+from sandbox import pool
+from sandbox.host import HostProcess, hosts, orphans, process
 from sandbox.models import Host, Pool, Sandbox
 from sandbox.provider import Handle
 from sandbox.providers.fake import FakeProvider

@@ -10,8 +10,8 @@ from typing import Any
 
 import uvicorn
 
-from sandbox.capture import Capture, Captured, Snapshot
-from sandbox.gate import Close, Grant, Hand, Hint, Refused, Standing
+from sandbox.screen.capture import Capture, Captured, Snapshot
+from sandbox.screen.gate import Close, Grant, Hand, Hint, Refused, Standing
 from tests.sandbox.screens import PASSWORD, until
 
 
@@ -83,7 +83,7 @@ class MemoryGate:
             heard(hint)
 
     async def give(self, human: bool) -> None:
-        """Change who has control as sandbox.leases does, and wait until the relay knows."""
+        """Change who has control as sandbox.leasing.leases does, and wait until the relay knows."""
         self.control = human
         self.hint(Hint(human_control=human))
         if human:

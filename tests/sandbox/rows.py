@@ -8,7 +8,7 @@ from typing import Any
 from django.db import connection
 from django.utils import timezone
 
-from sandbox import leases
+from sandbox.leasing import leases
 from sandbox.models import Lease, Sandbox
 from sandbox.provider import Handle
 

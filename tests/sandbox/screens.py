@@ -12,8 +12,8 @@ from pathlib import Path
 
 from websockets.asyncio.client import ClientConnection, connect
 
-from sandbox import rfb
-from sandbox.des import vnc_response
+from sandbox.screen import rfb
+from sandbox.screen.des import vnc_response
 
 PASSWORD = "secret"
 WIDTH, HEIGHT = 320, 200

@@ -21,8 +21,8 @@ from sandbox.provider import (
 from sandbox.providers.android import AndroidProvider
 from sandbox.providers.android.adb import Adb
 from sandbox.providers.android.phone import CLAIM
-from sandbox.rfb import Key, Pointer, encode_input
-from sandbox.stream import Relay
+from sandbox.screen.rfb import Key, Pointer, encode_input
+from sandbox.screen.stream import Relay
 from tests.sandbox.desktops import new_id
 from tests.sandbox.phones import needs_adb, phones
 from tests.sandbox.relays import MemoryGate, serving

@@ -20,8 +20,8 @@ from playwright.async_api import async_playwright
 from sandbox.provider import Desktop, DesktopLost, Handle, ProvisionFailed, SandboxSpec
 from sandbox.providers.browser.provider import BrowserProvider
 from sandbox.providers.hand import Reader, key_name
-from sandbox.rfb import Key, Pointer, encode_input
-from sandbox.stream import Relay
+from sandbox.screen.rfb import Key, Pointer, encode_input
+from sandbox.screen.stream import Relay
 from tests.sandbox.desktops import needs_headless_shell, new_id
 from tests.sandbox.relays import MemoryGate, serving
 from tests.sandbox.screens import Viewer, until, viewer

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from benchmarks.lease_parts import fill, nodes, plan, reads
-from sandbox.claiming import NEAR
+from sandbox.leasing.claiming import NEAR
 from sandbox.models import LeaseRequest, Pool, Sandbox
 
 

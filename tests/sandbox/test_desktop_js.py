@@ -13,8 +13,8 @@ import pytest
 from playwright.async_api import Page, async_playwright
 from Xlib.display import Display
 
-from sandbox.gate import Close, Hint, Refused
-from sandbox.stream import Relay
+from sandbox.screen.gate import Close, Hint, Refused
+from sandbox.screen.stream import Relay
 from tests.sandbox.relays import MemoryGate, serving
 from tests.sandbox.screens import HEIGHT, WIDTH, until, xvnc
 

@@ -11,8 +11,9 @@ from django.test import Client
 from django.utils import timezone
 from PIL import Image
 
-from sandbox import fleet, pool
+from sandbox import pool
 from sandbox.models import AuditEvent, Host, Lease, LeaseRequest, Pool, Sandbox
+from sandbox.operations import fleet
 from sandbox.provider import SandboxSpec
 
 pytestmark = pytest.mark.django_db

@@ -14,9 +14,9 @@ from django.utils import timezone
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sandbox import leases
 from sandbox.gateway import certificates, links, server, tokens
 from sandbox.gateway.routes import gateway_to
+from sandbox.leasing import leases
 from sandbox.models import Host, Lease, Sandbox
 from sandbox.provider import DesktopLost, StaleLease
 from tests.sandbox.gateways import HOST, Caller, certify, echo, gateway, leased, preamble

@@ -24,11 +24,12 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from sandbox import backend, leases, tickets
-from sandbox.gate import Grant
 from sandbox.gateway import certificates
+from sandbox.leasing import leases
 from sandbox.models import Host, Lease, Sandbox
 from sandbox.provider import DesktopLost, StaleLease
+from sandbox.screen import backend, tickets
+from sandbox.screen.gate import Grant
 from tests.sandbox.desktops import needs_local, new_id
 from tests.sandbox.gateways import HOST
 from trajectory import Click

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from sandbox import hints
-from sandbox.gate import Hint
+from sandbox.screen import hints
+from sandbox.screen.gate import Hint
 from tests.sandbox.screens import until
 
 

@@ -7,8 +7,9 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from sandbox import leases, pool
+from sandbox import pool
 from sandbox.host import orphans
+from sandbox.leasing import leases
 from sandbox.models import AuditEvent, Lease, Pool, Sandbox
 from sandbox.provider import DesktopLost, Handle, SandboxSpec, StaleLease
 from sandbox.providers.fake import FakeProvider

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from sandbox import leases, pool
+from sandbox import pool
+from sandbox.leasing import leases
 from sandbox.models import Lease, Sandbox
 from tests.sandbox.desktops import needs_local
 from trajectory import Move

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox import rfb
-from sandbox.gate import Close
-from sandbox.rfb import DesktopHandshake, ProtocolError
-from sandbox.stream import Relay
+from sandbox.screen import rfb
+from sandbox.screen.gate import Close
+from sandbox.screen.rfb import DesktopHandshake, ProtocolError
+from sandbox.screen.stream import Relay
 from tests.sandbox.relays import MemoryGate, serving
 from tests.sandbox.screens import HEIGHT, WIDTH, recorder, viewer
 

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from sandbox import hosts, jobs, leases, pool
+from sandbox import jobs, pool
 from sandbox.capabilities import Snapshots
-from sandbox.host import HostProcess
+from sandbox.host import HostProcess, hosts
+from sandbox.leasing import leases
 from sandbox.models import AuditEvent, Host, Lease, Pool, Sandbox
 from sandbox.proof import MARKER
 from sandbox.provider import DesktopLost, Handle, ProvisionFailed, SandboxSpec

@@ -7,11 +7,11 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from sandbox import leases, quota, reaper
-from sandbox.capture import Captured
+from sandbox.leasing import leases, quota, reaper
 from sandbox.models import AuditEvent, Host, InputEvent, Lease, Pool, Sandbox
-from sandbox.relay import append
-from sandbox.rfb import Key
+from sandbox.screen.capture import Captured
+from sandbox.screen.relay import append
+from sandbox.screen.rfb import Key
 from tests.sandbox.rows import acquire, at_once, make_sandbox
 
 State = Sandbox.State

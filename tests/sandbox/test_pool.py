@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from sandbox import leases, pool
+from sandbox import pool
+from sandbox.leasing import leases
 from sandbox.models import AuditEvent, Lease, LeaseRequest, Pool, Sandbox
 from sandbox.pool import breaker, demand
 from sandbox.provider import Handle, ProvisionFailed, SandboxSpec

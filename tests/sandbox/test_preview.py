@@ -18,14 +18,14 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from guest.fencing import Gate
 from guest.server import Server
-from sandbox import leases
 from sandbox.gateway.certificates import client_context
+from sandbox.leasing import leases
 from sandbox.models import Lease, StreamTicket
 from sandbox.preview import app as preview_app
 from sandbox.preview import entry, headers, names, pages
 from sandbox.preview.app import ENTER, Preview
 from sandbox.preview.names import Place, is_preview, origin_of, place_of
-from sandbox.relay import in_thread
+from sandbox.screen.relay import in_thread
 from tests.sandbox.gateways import HOST, certify, gateway, leased
 from tests.sandbox.relays import serving
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from sandbox import leases, queue, reaper
+from sandbox.leasing import leases, queue, reaper
 from sandbox.models import AuditEvent, Lease, LeaseRequest, Pool, Sandbox
 from tests.sandbox.rows import acquire, at_once, make_ready, make_sandbox
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sandbox import leases, quota
+from sandbox.leasing import leases, quota
 from sandbox.models import Lease, LeaseRequest, Quota
 from tests.sandbox.rows import acquire, at_once, make_sandbox
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from sandbox.gate import Close, Hint, Refused
-from sandbox.rfb import Key, Pointer, encode_input
-from sandbox.stream import Relay, same_origin
+from sandbox.screen.gate import Close, Hint, Refused
+from sandbox.screen.rfb import Key, Pointer, encode_input
+from sandbox.screen.stream import Relay, same_origin
 from tests.sandbox.relays import MemoryGate, serving
 from tests.sandbox.screens import HEIGHT, WIDTH, recorder, until, viewer, xvnc
 
@@ -284,8 +284,8 @@ async def test_nonsense_closes_the_socket_and_nothing_of_it_arrives(
 
 
 async def test_a_slow_reader_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sandbox.stream.SLOW_READER_S", 0.2)
-    monkeypatch.setattr("sandbox.stream.RECHECK_S", 0.1)
+    monkeypatch.setattr("sandbox.screen.stream.SLOW_READER_S", 0.2)
+    monkeypatch.setattr("sandbox.screen.stream.RECHECK_S", 0.1)
     ends: list[Refused | None] = []
     left = asyncio.Event()
 

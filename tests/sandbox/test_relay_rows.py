@@ -13,13 +13,14 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from blobs import open_store
-from sandbox import leases, tickets
-from sandbox.gate import Close
+from sandbox.leasing import leases
 from sandbox.models import InputEvent, Lease, Sandbox
 from sandbox.provider import Frame, Handle
-from sandbox.relay import DatabaseGate, in_thread
-from sandbox.rfb import Key, Pointer, encode_input
-from sandbox.stream import Relay
+from sandbox.screen import tickets
+from sandbox.screen.gate import Close
+from sandbox.screen.relay import DatabaseGate, in_thread
+from sandbox.screen.rfb import Key, Pointer, encode_input
+from sandbox.screen.stream import Relay
 from tests.sandbox.relays import serving
 from tests.sandbox.screens import PASSWORD, recorder, until, viewer
 from tests.sandbox.test_leases import acquire, make_sandbox
@@ -128,7 +129,7 @@ async def test_release_closes_the_socket_at_once(desk: Desk, caplog: Any) -> Non
 
 async def test_a_lost_hint_costs_seconds_only(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     port, lease, _ = desk
-    monkeypatch.setattr("sandbox.stream.RECHECK_S", 0.1)
+    monkeypatch.setattr("sandbox.screen.stream.RECHECK_S", 0.1)
     async with viewer(port, await token(lease)) as screen:
         await screen.shake_hands()
         await in_thread(User.objects.filter(pk=lease.owner_id).update)(is_active=False)

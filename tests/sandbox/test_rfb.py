@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox import rfb
-from sandbox.des import encrypt_block, vnc_response
-from sandbox.rfb import (
+from sandbox.screen import rfb
+from sandbox.screen.des import encrypt_block, vnc_response
+from sandbox.screen.rfb import (
     BrowserHandshake,
     ClientMessages,
     DesktopHandshake,

@@ -19,11 +19,12 @@ from django.db import connection
 from PIL import Image
 
 from sandbox import held as held_module
-from sandbox import leases, listing
 from sandbox.attach import attach
 from sandbox.held import held
+from sandbox.leasing import leases
 from sandbox.management.commands.sandbox import LEASE_GONE, NO_COMPUTER
 from sandbox.models import Lease, Sandbox
+from sandbox.operations import listing
 from sandbox.provider import SandboxSpec
 from sandbox.providers import load
 from sandbox.providers.fake import FakeProvider

@@ -12,9 +12,9 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from sandbox.gate import Close, Grant, Hint, Refused
 from sandbox.provider import Desktop, Handle, SandboxSpec
 from sandbox.providers.fake import FakeProvider
+from sandbox.screen.gate import Close, Grant, Hint, Refused
 from sandbox.terminal import TerminalRelay
 from tests.sandbox.relays import MemoryGate, serving
 from tests.sandbox.screens import until

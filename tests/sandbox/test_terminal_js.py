@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, async_playwright
 
-from sandbox.gate import Grant
 from sandbox.provider import Desktop, SandboxSpec
 from sandbox.providers.fake import FakeProvider
+from sandbox.screen.gate import Grant
 from sandbox.terminal import TerminalRelay
 from tests.sandbox.relays import MemoryGate, serving
 

@@ -10,9 +10,10 @@ from django.core.exceptions import PermissionDenied
 from django.test import Client
 from django.utils import timezone
 
-from sandbox import leases, tickets
-from sandbox.gate import Close, Grant, Refused, Standing
+from sandbox.leasing import leases
 from sandbox.models import Lease, StreamTicket
+from sandbox.screen import tickets
+from sandbox.screen.gate import Close, Grant, Refused, Standing
 from tests.sandbox.test_leases import acquire, at_once, make_sandbox
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from agent import deployments
 from agent.models import Deployment
-from annotation import pictures
+from annotation.session import pictures
 from sandbox.families import TaskSpec, checksum
 from tests.training.rollout_toys import play_all, toys, worker  # noqa: F401
 from training import jobs

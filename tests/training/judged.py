@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agent.models import Deployment
-from annotation import pictures
+from annotation.session import pictures
 from tests.agent.judge import episode
 from training.models import Episode, Rollout
 from trajectory import dump_lines

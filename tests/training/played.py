@@ -7,12 +7,14 @@ import dataclasses
 import pytest
 
 from agent.models import Deployment
-from annotation import pictures
+from annotation.session import pictures
 from tests.agent.judge import episode
 from tests.training.sessions import make_session
-from training import datasets, jobs, runs
+from training import jobs
+from training.data import datasets
+from training.data.selection import Filters
 from training.models import Checkpoint, Dataset, Episode, Rollout, Run
-from training.selection import Filters
+from training.runs import runs
 from trajectory import Sample, dump_lines
 
 MANIFEST = {"format": 1, "kind": "lora", "dialect": "element", "observation": "elements"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 
-from training.rundir import RunDir
+from training.runs.rundir import RunDir
 from training.trainers import sft
 from training.trainers.job import Stop
 

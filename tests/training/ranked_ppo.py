@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 
-from training.rundir import RunDir
+from training.runs.rundir import RunDir
 from training.trainers import ppo
 from training.trainers.job import Stop
 

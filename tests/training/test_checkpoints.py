@@ -8,9 +8,9 @@ import pytest
 from django.utils import timezone
 
 from agent.models import Deployment
-from training import checkpoints, promotions
 from training.errors import Mismatch, WrongState
 from training.models import Checkpoint, Promotion
+from training.weights import checkpoints, promotions
 
 pytestmark = pytest.mark.django_db
 

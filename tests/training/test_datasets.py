@@ -9,10 +9,10 @@ from django.conf import settings
 
 from blobs import Damaged, open_store
 from tests.training.sessions import PICTURE, make_session
-from training import datasets
+from training.data import datasets
+from training.data.rows import LeftOut, PromptFormat, Row, rows
+from training.data.selection import Filters, preview
 from training.errors import EmptyDataset, NameTaken
-from training.rows import LeftOut, PromptFormat, Row, rows
-from training.selection import Filters, preview
 from trajectory import Click, Drag, Finish, Scroll, Type, action_to_dict
 
 pytestmark = pytest.mark.django_db

@@ -12,9 +12,9 @@ from django.utils import timezone
 
 from tests.training.sessions import make_session
 from tests.training.test_sampling import play, rollout
-from training import datasets
+from training.data import datasets
+from training.data.selection import Filters
 from training.models import Dataset
-from training.selection import Filters
 
 pytestmark = pytest.mark.django_db
 

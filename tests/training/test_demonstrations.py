@@ -7,10 +7,11 @@ import json
 import pytest
 
 from sandbox import browser, miniwob
-from training import box, demonstrations
-from training.demonstrations import demonstrate, reworded
-from training.episodes import Game, play
-from training.rows import LeftOut, PromptFormat, rows
+from training.box import __main__ as box
+from training.box import demonstrations
+from training.box.demonstrations import demonstrate, reworded
+from training.box.episodes import Game, play
+from training.data.rows import LeftOut, PromptFormat, rows
 from trajectory import FORMAT_VERSION, Actor, Finish, Outcome, Trajectory, Type, Wait, load_lines
 
 FORM = PromptFormat("element", "elements")

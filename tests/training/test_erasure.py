@@ -14,8 +14,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from agent.models import Deployment
-from annotation import pictures, pseudonyms
-from annotation.erasure import StillGoingOn
+from annotation.data import pseudonyms
+from annotation.data.erasure import StillGoingOn
 from annotation.models import (
     Decision,
     DecisionPoint,
@@ -26,16 +26,20 @@ from annotation.models import (
     Step,
     Task,
 )
+from annotation.session import pictures
 from blobs import StoreUnreachable, open_store
 from sandbox.models import InputEvent, Lease, Sandbox
 from tests.training.sessions import make_session, observation
 from tests.training.test_lineage import checkpoint, train
 from tests.training.test_sampling import rollout
-from training import checkpoints, datasets, erasure, workdir
+from training import erasure
+from training.data import datasets
+from training.data.selection import Filters
 from training.errors import Erased, WrongState
 from training.models import Checkpoint, Dataset, Episode, MergeSource, MixedDataset, Run
-from training.rundir import RunDir
-from training.selection import Filters
+from training.runs import workdir
+from training.runs.rundir import RunDir
+from training.weights import checkpoints
 
 pytestmark = pytest.mark.django_db
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from training.flywheel import NOT_ENDED, route
+from training.data.flywheel import NOT_ENDED, route
 
 
 @pytest.mark.parametrize(

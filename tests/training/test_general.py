@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from training import datasets, general
+from training.data import datasets, general
+from training.data.general import BrokenConversation, read, rows
 from training.errors import EmptyDataset, Erased, NameTaken, WrongState
-from training.general import BrokenConversation, read, rows
 
 ASKED = {"role": "user", "content": "What is 2 + 2?"}
 SAID = {"role": "assistant", "content": "4"}

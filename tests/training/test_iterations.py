@@ -20,11 +20,12 @@ from tests.training.iteration_parts import (  # noqa: F401
     turn,
     whole,
 )
-from training import promotions, runs
 from training.errors import BadConfig, WrongState
 from training.iterations import driver, iterations
 from training.models import Checkpoint, Iteration, Promotion, Rollout, Run
 from training.rollouts import rollouts
+from training.runs import runs
+from training.weights import promotions
 
 pytestmark = pytest.mark.django_db
 

@@ -12,12 +12,13 @@ from django.urls import reverse
 from agent.models import Deployment
 from tests.training.sessions import make_session
 from tests.training.test_sampling import play, rollout
-from training import datasets, promotions
+from training.data import datasets
+from training.data.selection import Filters
 from training.lineage import Edge, Graph, Key, Node, draw, graph_of
 from training.lineage.graph import downstream, upstream
 from training.lineage.layout import HEIGHT, WIDTH, layered, short
 from training.models import Checkpoint, Evaluation, MergeSource, MixedDataset, Run
-from training.selection import Filters
+from training.weights import promotions
 
 MANIFEST = {"format": 1, "dialect": "element", "observation": "elements"}
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from agent.serving.checkpoint import find, load
-from training.rundir import RunDir
+from training.runs.rundir import RunDir
 from training.trainers import job, merge, sft, weights
 from training.trainers.weights import Weights
 

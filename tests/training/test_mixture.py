@@ -7,12 +7,12 @@ import json
 import pytest
 
 from tests.training.sessions import PICTURE, make_session
-from training import datasets, mixture
+from training.data import datasets, mixture
+from training.data.rows import LeftOut, PromptFormat
+from training.data.selection import Filters
+from training.data.texts import texts
 from training.errors import Erased
 from training.models import Checkpoint, Dataset, MixedDataset, Run
-from training.rows import LeftOut, PromptFormat
-from training.selection import Filters
-from training.texts import texts
 from trajectory import Click, Drag, Finish, Scroll
 
 pytestmark = pytest.mark.django_db

@@ -10,11 +10,11 @@ import torch
 
 from agent.rewards.generative import WORDS
 from agent.rewards.reply import read
-from training.rundir import RunDir
+from training.data.verdict_rows import NoVerdict, other, row_of
+from training.runs.rundir import RunDir
 from training.trainers import job, orm
 from training.trainers.learner import Learner, accelerator, open_model
 from training.trainers.rows import kept
-from training.verdict_rows import NoVerdict, other, row_of
 from trajectory import Actor, Click, Element, Observation, Outcome, Step, Trajectory
 
 pytest_plugins = ["tests.tiny"]

@@ -12,9 +12,9 @@ import torch
 from agent.serving.checkpoint import load
 from tests.training.toy import feed, metrics, play, rewarded, seeing, speller, stream, uneven
 from training.algos import gae
-from training.fingerprint import files_of, fingerprint
 from training.trainers import job, ppo, value
 from training.trainers.token_rows import collate, lay_out, sampled_logits, thought_tokens
+from training.weights.fingerprint import files_of, fingerprint
 
 pytest_plugins = ["tests.tiny"]
 pytestmark = pytest.mark.timeout(300)

@@ -16,8 +16,8 @@ from safetensors.torch import load_file
 
 from agent.serving.checkpoint import load
 from tests.training.toy import metrics, play, stream, uneven
-from training.rundir import RunDir
-from training.stream_rows import append
+from training.data.stream_rows import append
+from training.runs.rundir import RunDir
 from training.trainers import job, ppo, streamed
 from training.trainers.launcher import command
 from training.trainers.updates import Ledger, Pool, Update

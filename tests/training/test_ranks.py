@@ -19,8 +19,8 @@ import torch
 from safetensors.torch import load_file
 
 from tests.training.test_sft import make, metrics, row, sft_main
-from training import process
-from training.rundir import RunDir
+from training.runs import process
+from training.runs.rundir import RunDir
 from training.trainers import launcher
 
 pytest_plugins = ["tests.tiny"]

@@ -12,7 +12,7 @@ from django.utils import timezone
 from agent.memory import ByChat, InWords
 from agent.models import Deployment
 from agent.policy import PolicyMisconfigured, PolicyRefused, PolicyUnreachable
-from annotation import pictures
+from annotation.session import pictures
 from blobs import StoreUnreachable
 from sandbox import providers
 from sandbox.models import Lease, Sandbox

@@ -12,7 +12,7 @@ from PIL import Image
 
 from agent import dialects
 from agent.serving.checkpoint import load
-from training.rows import PromptFormat, Row, rows
+from training.data.rows import PromptFormat, Row, rows
 from training.trainers.rows import IGNORE, collate, encode, joined
 from training.trainers.sft import summed_loss
 from trajectory import Actor, Click, Finish, Observation, Step, Trajectory

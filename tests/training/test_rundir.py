@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from training.rundir import RunDir, RunDirError, Status, read_status, write_atomic
+from training.runs.rundir import RunDir, RunDirError, Status, read_status, write_atomic
 
 
 @pytest.fixture

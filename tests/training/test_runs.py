@@ -19,11 +19,13 @@ from django.utils import timezone
 
 from blobs import StoreUnreachable, open_store
 from tests.training.sessions import make_session
-from training import datasets, jobs, process, runs, supervise, workdir
+from training import jobs
+from training.data import datasets
+from training.data.selection import Filters
 from training.errors import WrongState
 from training.models import Checkpoint, Dataset, Run
 from training.presets import presets_of
-from training.selection import Filters
+from training.runs import process, runs, supervise, workdir
 
 State = Run.State
 MANIFEST = {"format": 1, "dialect": "element", "observation": "elements"}
@@ -364,7 +366,7 @@ def test_who_finds_another_token_on_the_run_lets_go(dataset, base):
 
 @pytest.mark.django_db(transaction=True)
 def test_a_store_that_is_away_for_a_while_costs_no_step(dataset, base, supervising, monkeypatch):
-    from training import checkpoints
+    from training.weights import checkpoints
 
     upload, refusals = checkpoints.upload, []
 

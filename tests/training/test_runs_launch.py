@@ -13,10 +13,10 @@ from tests.training.played import (  # noqa: F401  (fixtures)
     played,
     policy,
 )
-from training import runs
 from training.errors import BadConfig, NameTaken
 from training.models import Dataset, Rollout, Run
 from training.presets import presets_of, read_config
+from training.runs import runs
 
 # ruff: noqa: F811
 pytestmark = pytest.mark.django_db

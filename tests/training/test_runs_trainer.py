@@ -18,9 +18,10 @@ from tests.training.test_runs import (
     supervising,  # noqa: F401  (a fixture)
     wait_for,
 )
-from training import datasets, process, runs, supervise, workdir
+from training.data import datasets
+from training.data.selection import Filters
 from training.models import Checkpoint, Run
-from training.selection import Filters
+from training.runs import process, runs, supervise, workdir
 
 pytest_plugins = ["tests.tiny"]
 pytestmark = [

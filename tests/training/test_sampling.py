@@ -9,21 +9,21 @@ from django.core.management import CommandError, call_command
 from django.urls import reverse
 
 from agent.models import Deployment
-from annotation import pictures
+from annotation.session import pictures
 from tests.agent.judge import Judge, episode, says, text_of
 from tests.training.judged import LOST, WON
 from tests.training.rollout_toys import play_all, toys, worker  # noqa: F401 (a fixture)
 from tests.training.sessions import make_session
-from training import datasets
+from training.data import datasets
+from training.data.rows import PromptFormat, rows
+from training.data.sampling import Success, surplus
+from training.data.selection import Filters, preview, routed
+from training.data.texts import texts
 from training.errors import BadConfig, EmptyDataset
-from training.judging import NoAnswer
 from training.models import Calibration, Dataset, Episode, RewardModel, Rollout
 from training.rewards import reward_models
+from training.rewards.judging import NoAnswer
 from training.rollouts import rollouts
-from training.rows import PromptFormat, rows
-from training.sampling import Success, surplus
-from training.selection import Filters, preview, routed
-from training.texts import texts
 from training.views import datasets as pages
 from trajectory import dump_lines
 

@@ -19,7 +19,7 @@ from PIL import Image
 from safetensors.torch import load_file
 
 from agent.serving.checkpoint import load
-from training.rundir import RunDir
+from training.runs.rundir import RunDir
 from training.trainers import ct, job, loop, sft, states
 from training.trainers.batches import epoch_batches, plan
 from training.trainers.rows import IGNORE, collate, encode

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from training.stream_rows import (
+from training.data.stream_rows import (
     NoSamples,
     Reader,
     TokenEpisode,

@@ -14,11 +14,11 @@ from tests.training.rollout_toys import (  # noqa: F401
     toys,
     worker,
 )
+from training.data.stream_rows import Reader
 from training.errors import BadConfig
 from training.models import Checkpoint, Episode, Rollout, Run
 from training.presets import presets_of
 from training.rollouts import episodes, rollouts
-from training.stream_rows import Reader
 from training.streaming import begin, plan, servers
 from training.streaming.feeder import Feeder, close
 from training.streaming.tokens import Unlearnable

@@ -23,9 +23,9 @@ from tests.training.streaming_parts import (
     wait_for,
 )
 from tests.training.test_runs import end_trainers, forget_heartbeat, queued  # noqa: F401
-from training import process, runs, supervise, workdir
+from training.data.stream_rows import Reader
 from training.models import Checkpoint, Run
-from training.stream_rows import Reader
+from training.runs import process, runs, supervise, workdir
 
 pytest_plugins = ["tests.tiny"]
 pytestmark = [

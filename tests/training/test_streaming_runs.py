@@ -13,8 +13,8 @@ from tests.training.rollout_toys import Clicker, toys, worker  # noqa: F401
 from tests.training.streaming_parts import ledger
 from tests.training.test_runs import end_trainers, now, queued, supervising, wait_for  # noqa: F401
 from tests.training.test_streaming import Untold, server  # noqa: F401
-from training import process, runs, supervise, workdir
 from training.models import Checkpoint, Rollout, Run
+from training.runs import process, runs, supervise, workdir
 
 # ruff: noqa: F811
 

@@ -8,9 +8,9 @@ import pytest
 from django.urls import reverse
 
 from training.models import Metric, Run
-from training.rundir import RunDir
-from training.series import HEADLINE, PLOTS, SERIES, common, described, keys_of
-from training.tensorboard import Board, crc32c, event_file
+from training.runs.rundir import RunDir
+from training.runs.series import HEADLINE, PLOTS, SERIES, common, described, keys_of
+from training.runs.tensorboard import Board, crc32c, event_file
 
 accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
 

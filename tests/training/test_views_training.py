@@ -8,10 +8,10 @@ from django.urls import reverse
 from agent.models import Deployment
 from annotation.models import Session
 from tests.training.sessions import make_session
-from training import datasets
+from training.data import datasets
+from training.data.selection import Filters
 from training.models import Checkpoint, Dataset, Promotion, Run
 from training.presets import presets_of
-from training.selection import Filters
 
 pytestmark = pytest.mark.django_db
 

@@ -8,11 +8,12 @@ import pytest
 
 from agent.models import Deployment
 from tests.training.rollout_toys import play_all, toys, worker  # noqa: F401
-from training import checkpoints, workdir
+from training.data.stream_rows import Reader
 from training.models import Checkpoint, MergeSource, Run
 from training.rollouts import rollouts
-from training.rundir import RunDir
-from training.stream_rows import Reader
+from training.runs import workdir
+from training.runs.rundir import RunDir
+from training.weights import checkpoints
 
 pytestmark = [pytest.mark.usefixtures("toys"), pytest.mark.django_db]
 

@@ -17,8 +17,8 @@ import torch
 from PIL import Image
 
 from agent.serving.checkpoint import Loaded, load
-from training.rundir import RunDir
-from training.stream_rows import TokenEpisode, TokenStep, append
+from training.data.stream_rows import TokenEpisode, TokenStep, append
+from training.runs.rundir import RunDir
 from training.trainers.rows import open_picture
 from training.trainers.updates import Pool
 

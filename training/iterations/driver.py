@@ -14,7 +14,6 @@ from typing import Any
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
-from training import runs
 from training.errors import Refused
 from training.iterations import iterations, serving
 from training.iterations.learning import newest
@@ -27,6 +26,7 @@ from training.iterations.phases import (
 )
 from training.iterations.playing import unpause
 from training.models import Iteration, Rollout, Run
+from training.runs import runs
 
 log = logging.getLogger(__name__)
 State = Iteration.State

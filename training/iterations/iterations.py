@@ -9,16 +9,18 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from agent.models import Deployment
-from training import jobs, promotions, runs
+from training import jobs
 from training.errors import BadConfig, Mismatch, NameTaken, Refused, WrongState
 from training.evaluations import evaluations
-from training.inputs import root
 from training.iterations import config as configs
 from training.iterations.config import MOST
 from training.iterations.phases import PHASES
 from training.iterations.playing import seeds_of
 from training.models import Checkpoint, Dataset, Evaluation, Iteration, Rollout, Run
 from training.rollouts import rollouts
+from training.runs import runs
+from training.runs.inputs import root
+from training.weights import promotions
 
 State = Iteration.State
 Child = Rollout | Evaluation | Run

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from training import datasets, runs
+from training.data import datasets
+from training.data.selection import Filters
 from training.errors import EmptyDataset
-from training.inputs import critic_of, explained, needs_critic
 from training.iterations.phase import Look, Name, child_name, config_of
 from training.iterations.schedule import due
 from training.models import Checkpoint, Dataset, Iteration, Run
-from training.selection import Filters
+from training.runs import runs
+from training.runs.inputs import critic_of, explained, needs_critic
 
 # -- data -----------------------------------------------------------------------------------------
 

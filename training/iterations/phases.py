@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from training import promotions
 from training.errors import Refused
 from training.evaluations import evaluations
 from training.iterations import learning, playing
 from training.iterations.decision import KEPT, PROMOTED, decide
 from training.iterations.phase import Name, Phase, config_of
 from training.models import Checkpoint, Iteration
+from training.weights import promotions
 
 # -- deciding -------------------------------------------------------------------------------------
 

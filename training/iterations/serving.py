@@ -19,10 +19,11 @@ from django.utils import timezone
 
 from agent import deployments, dialects
 from agent.models import Deployment
-from training import jobs, process
+from training import jobs
+from training.data.rows import PromptFormat
 from training.iterations.phases import model_of
 from training.models import Checkpoint, Iteration
-from training.rows import PromptFormat
+from training.runs import process
 from training.streaming import servers
 
 PATIENCE = dt.timedelta(minutes=15)

@@ -129,7 +129,7 @@ class Metric(models.Model):
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="series")
     step = models.PositiveIntegerField()
-    values = models.JSONField()  # loss, lr, tokens_per_s, time ...: training.series names them
+    values = models.JSONField()  # loss, lr, tokens_per_s, time ...: training.runs.series names them
 
     class Meta:
         ordering = ["step"]

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from agent import rewards
 from agent.policy import PolicyError
-from annotation import pictures
+from annotation.session import pictures
 from blobs import BlobError
 from sandbox import families
 from training import jobs

@@ -9,7 +9,7 @@ from django.db import IntegrityError, transaction
 
 from agent import deployments, rewards
 from agent.models import Deployment
-from annotation import pictures
+from annotation.session import pictures
 from sandbox.families import checksum
 from training.errors import BadConfig, NameTaken, Refused, WrongState
 from training.models import Calibration, RewardModel

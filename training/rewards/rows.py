@@ -9,12 +9,12 @@ from django.conf import settings
 
 from agent.render import ObservationKind
 from blobs import open_store
-from training import datasets
+from training.data import datasets
+from training.data.verdict_rows import NoVerdict, row_of
 from training.errors import Refused
 from training.evaluations.results import SOLVED
 from training.models import Episode, Rollout, Run
 from training.rollouts import record
-from training.verdict_rows import NoVerdict, row_of
 from trajectory import Trajectory
 
 

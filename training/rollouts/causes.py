@@ -16,7 +16,7 @@ from agent.policy import (
 )
 from blobs import BlobError
 from sandbox.families import SetupFailed, UnknownTask
-from sandbox.leases import LeaseOver
+from sandbox.leasing.leases import LeaseOver
 from sandbox.provider import DesktopLost, ProvisionFailed, StaleLease
 from sandbox.providers.browser import BrowserMissing
 from training.rollouts.slots import Stopped

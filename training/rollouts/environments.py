@@ -12,8 +12,8 @@ from typing import Protocol
 
 from django.db import connection
 
-from sandbox import leases
 from sandbox.families import TaskSpec
+from sandbox.leasing import leases
 from sandbox.logs import about
 from sandbox.models import Lease
 from sandbox.provider import Desktop, SandboxError

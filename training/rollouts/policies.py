@@ -10,7 +10,7 @@ from agent import deployments
 from agent.memory import ByChat, InWords, Memory
 from agent.policies.openai import OpenAIPolicy
 from agent.policy import Policy, PolicyMisconfigured
-from annotation import pictures
+from annotation.session import pictures
 from training.models import Episode, Rollout
 from training.rollouts.config import RolloutConfig
 

@@ -19,7 +19,7 @@ from django.db import OperationalError, close_old_connections
 
 from agent.loop import EnvironmentFailure
 from agent.policy import Policy
-from annotation import pictures
+from annotation.session import pictures
 from sandbox import families
 from sandbox.families import TaskSpec
 from sandbox.provider import Desktop, SandboxError

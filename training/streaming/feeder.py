@@ -17,11 +17,11 @@ from django.db.models import Min
 
 from agent import deployments
 from agent.models import Deployment
+from training.data.stream_rows import Reader, append
 from training.errors import WrongState
 from training.models import Episode, Rollout, Run
 from training.rollouts import episodes, rollouts
-from training.rundir import folders
-from training.stream_rows import Reader, append
+from training.runs.rundir import folders
 from training.streaming import plan, servers, tokens
 from training.streaming.tokens import Unlearnable
 

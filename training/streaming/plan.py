@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from agent import deployments, dialects
 from agent.models import Deployment
+from training.data.rows import PromptFormat
 from training.errors import BadConfig, Mismatch
 from training.models import Rollout, Run
-from training.promotions import refuse_mismatch
 from training.rollouts import rollouts
-from training.rows import PromptFormat
+from training.weights.promotions import refuse_mismatch
 
 FIRST_SEED = 1_000_000
 """Seeds below are left to evaluations and demonstrations: nothing that is measured is trained on."""

@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 from django.conf import settings
 
-from training import process
+from training.runs import process
 
 HOST = "127.0.0.1"
 ASK_S = 5.0  # a load that takes longer goes on by itself

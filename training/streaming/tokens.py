@@ -11,11 +11,11 @@ from django.conf import settings
 from agent import dialects, render
 from agent.memory import again
 from blobs import BlobStore, DirectoryBlobStore, open_store
+from training.data.rows import NOT_KEPT, PromptFormat, kept
+from training.data.stream_rows import NoSamples, TokenEpisode, of_trajectory
 from training.errors import Refused
 from training.models import Episode, Rollout
 from training.rollouts import record
-from training.rows import NOT_KEPT, PromptFormat, kept
-from training.stream_rows import NoSamples, TokenEpisode, of_trajectory
 from trajectory import FormatError, Trajectory
 
 WAY_OUT = "let a deployment of our own policy server play, which tells what it sampled"

@@ -7,8 +7,8 @@ from typing import Any
 
 from django import template
 
-from training import series
 from training.models import Run
+from training.runs import series
 
 register = template.Library()
 

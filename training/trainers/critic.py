@@ -103,7 +103,7 @@ class CriticLearner(Learner):
 def gate(uri: str, *, actor: str, least: float) -> None:
     """Raise Refused unless the critic `uri` belongs to `actor` and explains at least `least`.
 
-    `actor` is the sha256 of the actor's checkpoint (training.fingerprint).
+    `actor` is the sha256 of the actor's checkpoint (training.weights.fingerprint).
     """
     way_out = "pretrain a value model on episodes of this actor, or set any_critic to yes"
     if not uri:

@@ -19,7 +19,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")  # weights come from a folder or a 
 import torch
 
 from agent.serving.manifest import CheckpointError
-from training.rundir import RunDir, RunDirError, Status
+from training.runs.rundir import RunDir, RunDirError, Status
 from training.trainers.settings import Settings
 
 C = TypeVar("C", bound=Settings)

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from training.algos.schedule import cosine
-from training.rundir import RunDir, Status
+from training.runs.rundir import RunDir, Status
 from training.trainers import states
 from training.trainers.batches import micro_batches, plan, steps_per_epoch
 from training.trainers.job import Refused, Stop

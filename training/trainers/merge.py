@@ -26,7 +26,7 @@ from torch import Tensor
 from agent.serving.checkpoint import Files, find
 from agent.serving.manifest import Manifest, read_json, write_manifest
 from training.algos.merge import MergeError, check_weights, merge
-from training.rundir import RunDir, RunDirError, Status
+from training.runs.rundir import RunDir, RunDirError, Status
 from training.trainers import weights
 from training.trainers.job import Refused, Stop, main
 from training.trainers.learner import carry

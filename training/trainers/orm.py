@@ -30,7 +30,8 @@ from agent.rewards.generative import WORDS as VERDICTS
 from agent.rewards.reply import Unreadable, read
 from agent.serving.processor import Encoded
 from training.algos.group import leave_one_out
-from training.rundir import RunDir, Status
+from training.data.verdict_rows import other
+from training.runs.rundir import RunDir, Status
 from training.trainers import states
 from training.trainers.batches import plan
 from training.trainers.job import Refused, Stop, main
@@ -39,7 +40,6 @@ from training.trainers.loop import Fit, backward, fit, total_steps
 from training.trainers.rows import Row, collate, coloured, encode, kept
 from training.trainers.settings import Settings
 from training.trainers.sft import summed_loss
-from training.verdict_rows import other
 
 FEWEST = 4  # of each truth, to learn from
 MAX_REPLY = 128  # tokens of a sampled reply

@@ -44,8 +44,8 @@ from training.algos.policy import (
 )
 from training.algos.shaping import kl_reward
 from training.algos.value import explained_variance, value_loss
-from training.rundir import RunDir, Status
-from training.stream_rows import TokenEpisode
+from training.data.stream_rows import TokenEpisode
+from training.runs.rundir import RunDir, Status
 from training.trainers.critic import CriticLearner, gate, open_critic
 from training.trainers.job import Refused, Stop, main
 from training.trainers.learner import Learner, accelerator, open_model

@@ -16,7 +16,7 @@ import torch
 
 from agent.serving.checkpoint import Loaded
 from agent.serving.processor import Encoded, PromptError
-from training.rundir import RunDir
+from training.runs.rundir import RunDir
 from training.trainers.job import Refused
 from training.trainers.settings import Settings
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from training.rundir import RunDirError
+from training.runs.rundir import RunDirError
 
 T = TypeVar("T", bound="Settings")
 

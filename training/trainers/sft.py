@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from training.algos.nll import summed_nll
-from training.rundir import RunDir, Status
+from training.runs.rundir import RunDir, Status
 from training.trainers.job import Stop, main
 from training.trainers.learner import Learner, accelerator, open_model
 from training.trainers.loop import Fit, fit, total_steps

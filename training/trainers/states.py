@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from training.rundir import RunDir
+from training.runs.rundir import RunDir
 
 KEPT = 2
 

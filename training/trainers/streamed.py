@@ -15,13 +15,13 @@ from collections.abc import Callable
 
 from accelerate.utils import broadcast_object_list
 
-from training.fingerprint import files_of, fingerprint
-from training.rundir import RunDir, Status
-from training.stream_rows import TokenEpisode
+from training.data.stream_rows import TokenEpisode
+from training.runs.rundir import RunDir, Status
 from training.trainers import states
 from training.trainers.job import Refused, Stop
 from training.trainers.learner import Learner
 from training.trainers.updates import Ledger, Pool, Update
+from training.weights.fingerprint import files_of, fingerprint
 
 LOOK_S = 0.2  # between two looks at the stream
 WORD_S = 2.0  # between two words about waiting

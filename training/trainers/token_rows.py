@@ -19,7 +19,7 @@ from torch import Tensor
 
 from agent.serving.checkpoint import Loaded
 from agent.serving.processor import PromptError
-from training.stream_rows import TokenEpisode, TokenStep
+from training.data.stream_rows import TokenEpisode, TokenStep
 from training.trainers.rows import BrokenRow, open_picture
 from training.trainers.settings import Settings
 

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from training.rundir import RunDirError, write_atomic
-from training.stream_rows import Reader, TokenEpisode
+from training.data.stream_rows import Reader, TokenEpisode
+from training.runs.rundir import RunDirError, write_atomic
 
 LEDGER = "updates.jsonl"
 

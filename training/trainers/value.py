@@ -25,8 +25,8 @@ from torch import Tensor
 
 from training.algos.gae import monte_carlo_returns
 from training.algos.value import explained_variance, value_loss
-from training.rundir import RunDir, Status
-from training.stream_rows import TokenEpisode
+from training.data.stream_rows import TokenEpisode
+from training.runs.rundir import RunDir, Status
 from training.trainers import states
 from training.trainers.critic import CriticLearner, open_critic
 from training.trainers.job import Refused, Stop, main

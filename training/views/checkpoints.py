@@ -10,12 +10,12 @@ from django.views.decorators.http import require_GET
 
 from agent.models import Deployment
 from training import access
-from training import promotions as verbs
 from training.errors import Refused
-from training.forms import PromoteForm
+from training.forms.promotion import PromoteForm
 from training.lineage import Key, graph_of
 from training.models import Checkpoint, Promotion
 from training.views.lineage import pictured
+from training.weights import promotions as verbs
 
 
 @access.staff_only

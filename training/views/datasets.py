@@ -14,16 +14,17 @@ from django.views.decorators.http import require_GET, require_POST
 
 from agent.models import Deployment
 from blobs import BlobError
-from training import access, general
-from training import datasets as verbs
+from training import access
+from training.data import datasets as verbs
+from training.data import general
+from training.data.rows import LeftOut, PromptFormat, Row, rows
+from training.data.selection import Preview
+from training.data.selection import preview as count
+from training.data.texts import texts
 from training.errors import BadConfig, NameTaken, Refused
-from training.forms_datasets import FiltersForm, FreezeForm, ImportForm
+from training.forms.datasets import FiltersForm, FreezeForm, ImportForm
 from training.models import Dataset
-from training.rows import LeftOut, PromptFormat, Row, rows
-from training.runs import kinds
-from training.selection import Preview
-from training.selection import preview as count
-from training.texts import texts
+from training.runs.runs import kinds
 from trajectory import dump_lines
 
 SAMPLE_TRAJECTORIES = 3

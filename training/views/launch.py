@@ -10,13 +10,14 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from agent.models import Deployment
-from training import access, inputs
-from training import runs as verbs
+from training import access
 from training.errors import BadConfig, NameTaken
-from training.forms_runs import LaunchForm, rollouts
+from training.forms.runs import LaunchForm, rollouts
 from training.guide import GUIDES
 from training.models import Checkpoint, Dataset, Episode, Rollout, Run
 from training.presets import presets_of
+from training.runs import inputs
+from training.runs import runs as verbs
 from training.views import samples
 
 CARRIED = ("base", "dataset", "rollout", "critic", "deployment")

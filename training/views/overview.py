@@ -6,9 +6,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from training.access import staff_only
+from training.data.selection import Filters
+from training.data.selection import preview as count
 from training.models import Checkpoint, Dataset, Evaluation, Promotion, Rollout, Run
-from training.selection import Filters
-from training.selection import preview as count
 
 
 @staff_only

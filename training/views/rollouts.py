@@ -12,11 +12,11 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from agent.models import Deployment
-from annotation import pictures
+from annotation.session import pictures
 from blobs import BlobError
 from training import access
 from training.errors import BadConfig, NameTaken, WrongState
-from training.forms_rollouts import RolloutForm
+from training.forms.rollouts import RolloutForm
 from training.models import Episode, Rollout
 from training.rollouts import choosing, figures, record, rollouts
 from training.rollouts.config import FIELDS

@@ -10,12 +10,13 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
-from training import access, series, tensorboard
-from training import runs as verbs
+from training import access
 from training.errors import Refused, WrongState
 from training.guide import GUIDES
 from training.models import Episode, Metric, Run
 from training.presets import fields_of
+from training.runs import runs as verbs
+from training.runs import series, tensorboard
 from training.views import samples
 
 MAX_POINTS = 2000  # of one answer; the page asks again for the rest

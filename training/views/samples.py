@@ -7,10 +7,10 @@ from itertools import islice
 from typing import Any
 
 from blobs import BlobError
-from training import mixture
+from training.data import mixture
+from training.data.rows import LeftOut, PromptFormat, Row
 from training.errors import Refused
 from training.models import Checkpoint, Dataset, Run
-from training.rows import LeftOut, PromptFormat, Row
 
 KINDS = (Run.Kind.SFT, Run.Kind.CT)
 LOOKED_THROUGH = 200  # steps of a dataset before it is said that none gives a row

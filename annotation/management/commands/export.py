@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from agent import dialects
-from annotation import exports
+from annotation.data import exports
 from annotation.models import Session
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from annotation import families as offered
 from annotation.errors import BadInput
+from annotation.tasks import families as offered
 from sandbox import families
 from sandbox.osworld.support import tally
 

@@ -17,10 +17,12 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from sandbox import attach, leases, listing
+from sandbox import attach
 from sandbox.capabilities import Terminals
 from sandbox.held import held
+from sandbox.leasing import leases
 from sandbox.models import Lease
+from sandbox.operations import listing
 from sandbox.provider import DesktopLost, SandboxError, StaleLease
 
 NO_COMPUTER = 75

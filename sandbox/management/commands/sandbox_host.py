@@ -12,9 +12,9 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from sandbox import hosts, pool
+from sandbox import pool
 from sandbox.gateway.server import GatewayFailed, Server
-from sandbox.host import HostProcess
+from sandbox.host import HostProcess, hosts
 from sandbox.models import Host
 from sandbox.provider import SandboxError
 

@@ -18,7 +18,7 @@ from sandbox.providers.android.computer import PhoneComputer
 from sandbox.providers.android.phone import Phone, Refused, pixels
 from sandbox.providers.hand import Reader
 from sandbox.providers.screen import Seen
-from sandbox.rfb import Key, Pointer
+from sandbox.screen.rfb import Key, Pointer
 from trajectory import Action, KeyDown, KeyUp, MouseDown, MouseUp, Move, Scroll
 from trajectory.keys import MODIFIERS
 

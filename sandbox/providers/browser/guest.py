@@ -30,7 +30,7 @@ from sandbox.providers.browser.input import Hands
 from sandbox.providers.browser.view import View
 from sandbox.providers.hand import Reader
 from sandbox.providers.screen import Screen
-from sandbox.rfb import Key, Pointer
+from sandbox.screen.rfb import Key, Pointer
 from trajectory import Action, AskUser, Fail, Finish, Navigate, Shell, Wait
 
 _MAX_WAIT_MS = 60_000

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from agent.serving.manifest import read_manifest, write_manifest
-from training.rundir import RunDir, Status
+from training.runs.rundir import RunDir, Status
 from training.trainers.updates import Ledger, Pool, Update
 
 stop = []

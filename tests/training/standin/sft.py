@@ -6,7 +6,7 @@ import signal
 import sys
 import time
 
-from training.rundir import RunDir, Status
+from training.runs.rundir import RunDir, Status
 
 stop = []
 signal.signal(signal.SIGTERM, lambda *_: stop.append(1))

@@ -9,9 +9,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from blobs import BlobError
-from training import datasets
+from training.data import datasets
+from training.data.selection import Filters
 from training.errors import Refused
-from training.selection import Filters
 
 
 class Command(BaseCommand):

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from training import datasets
+from training.data import datasets
 from training.errors import Refused
 
 

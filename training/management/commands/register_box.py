@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from training.checkpoints import register_box
+from training.weights.checkpoints import register_box
 
 
 class Command(BaseCommand):

@@ -1,0 +1,1 @@
+"""What people's hands do, as canonical actions: typed, pressed, dragged."""

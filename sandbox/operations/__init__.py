@@ -1,0 +1,1 @@
+"""What those who look after the machines see: the fleet, its figures."""

@@ -1,0 +1,1 @@
+"""Making the model in the box, and measuring it."""

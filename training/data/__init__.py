@@ -1,0 +1,1 @@
+"""What is learnt from: frozen datasets, and the rows that trainers read."""

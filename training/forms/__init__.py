@@ -1,0 +1,1 @@
+"""What people type on the training pages; the verbs check it again."""

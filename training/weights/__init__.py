@@ -1,0 +1,1 @@
+"""Checkpoints: their registration, their fingerprint, their place beside the annotators."""
