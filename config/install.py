@@ -25,7 +25,7 @@ LOG = ROOT / "var" / "log" / "install.log"
 LOCKS = ("requirements.lock", "requirements-data.lock")
 # A line of its own, without a hash: a local CPU build has another hash than the public one.
 TORCH = "torch==2.13.0"
-OUR_PACKAGES = ("packages/trajectory", "packages/guest", "packages/blobs")
+OUR_PACKAGES = ("packages/trajectory", "packages/guest", "packages/blobs", "packages/recorder")
 
 
 class Stop(Exception):
