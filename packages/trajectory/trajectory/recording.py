@@ -161,10 +161,16 @@ class Marked:
 
 @dataclass(frozen=True, slots=True)
 class ClockRead:
-    """What the wall clock said at `t`, in seconds since the epoch: the anchor, and its drift."""
+    """What the wall clock said at `t`, in seconds since the epoch: the anchor, and its drift.
+
+    `skew` is how far the clock that stamps the mouse and the keys had run from the recorder's since
+    the start, and `uncertain` how exactly that is known; both in seconds, corrected for already.
+    """
 
     t: float
     wall: float
+    skew: float = 0.0
+    uncertain: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
