@@ -19,6 +19,9 @@ class Task(models.Model):
     external_id = models.CharField(max_length=200, unique=True)
     instruction = models.TextField()
     domain = models.CharField(max_length=64, blank=True)
+    pool = models.CharField(
+        max_length=64, blank=True, help_text="the pool whose computers it needs; empty: the default"
+    )
     setup = models.JSONField(default=list, blank=True)
     verifier = models.JSONField(default=dict, blank=True)
     guidelines = models.TextField(blank=True)

@@ -85,7 +85,8 @@ def _try(pool: Pool, stage: list[str]) -> None:
 
 def _use(desktop: Desktop, pool: Pool, lease: Lease, stage: list[str]) -> None:
     stage.append("screen")
-    check_picture(desktop.observe(), width=pool.width, height=pool.height)
+    sandbox = lease.sandbox
+    check_picture(desktop.observe(), width=sandbox.width, height=sandbox.height)
     stage.append("shell")
     try:
         result = desktop.shell(

@@ -46,6 +46,15 @@ class Reachable(Protocol):
         ...
 
 
+@runtime_checkable
+class OwnScreen(Protocol):
+    """A Provider whose computers show the screen that they have, whatever size was asked for."""
+
+    def screen(self, handle: Handle) -> tuple[int, int]:
+        """Return width and height in pixels; raises DesktopLost."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A file or folder of the desktop's home: `path` relative to it, `size` in bytes."""

@@ -59,8 +59,8 @@ def prepare(session_id: int) -> None:
             setups.set_up(desktop, session.task.setup, epoch=lease.epoch)
             desktop.settle()
             _replay(session, desktop, lease)
-    except Diverged as divergence:
-        _fail(session, str(divergence))
+    except (Diverged, leases.PoolRefuses) as cause:
+        _fail(session, str(cause))
     except SandboxError as error:
         _again(session, str(error))
     else:
@@ -82,6 +82,7 @@ def _leased(session: Session) -> Lease | None:
         lease = leases.acquire(
             owner=session.author,
             purpose=Lease.Purpose.HUMAN,
+            pool=session.task.pool or None,
             idempotency_key=f"session-{session.pk}-{session.preparations}",
             ttl=desktops.TTL,
         )

@@ -14,9 +14,10 @@ from django.db import transaction
 from annotation.errors import BadInput
 from annotation.models import Task
 from sandbox import setups
+from sandbox.models import Pool
 
 FORMATS = ("json", "jsonl", "csv")
-TEXTS = {"external_id": 200, "instruction": 10_000, "domain": 64, "guidelines": 10_000}
+TEXTS = {"external_id": 200, "instruction": 10_000, "domain": 64, "pool": 64, "guidelines": 10_000}
 REQUIRED = ("external_id", "instruction")
 NUMBERS = {"max_steps": (1, 1000), "priority": (-1000, 1000), "needed": (1, 100)}
 STRUCTURES: dict[str, type] = {"setup": list, "verifier": dict}
@@ -218,6 +219,10 @@ def _task(line: int, record: dict[str, Any], problems: list[Problem]) -> Task | 
             check = setups.check_setup if name == "setup" else setups.check_verifier
             for message in check(value):
                 wrong(name, message)
+    if not found and (pool := record.get("pool", "").strip()):
+        known = list(Pool.objects.order_by("name").values_list("name", flat=True))
+        if pool not in known:
+            wrong("pool", f"there is no pool {pool!r}; there are: {', '.join(known) or 'none'}")
     if found:
         problems.extend(found)
         return None

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from sandbox import pool
-from sandbox.capabilities import Snapshots
+from sandbox.capabilities import OwnScreen, Snapshots
 from sandbox.images import spec_for
 from sandbox.models import Pool, Sandbox
 from sandbox.proof import mark, prove
@@ -114,7 +114,10 @@ class Computers:
         return self._proved(sandbox, handle)
 
     def _proved(self, sandbox: Sandbox, handle: Handle) -> Handle:
-        desktop = self._provider(sandbox).connect(handle)
+        provider = self._provider(sandbox)
+        if isinstance(provider, OwnScreen):
+            sandbox.width, sandbox.height = provider.screen(handle)
+        desktop = provider.connect(handle)
         boot_id, epoch = handle.boot_id, sandbox.epoch
         try:
             prove(desktop, boot_id=boot_id, epoch=epoch, width=sandbox.width, height=sandbox.height)

@@ -8,11 +8,12 @@ from datetime import timedelta
 from django.db import transaction
 from django.utils import timezone
 
+from sandbox.capabilities import OwnScreen
 from sandbox.models import Pool, Sandbox
 from sandbox.pool.breaker import on_trial, pause_s
 from sandbox.pool.demand import warm_target
 from sandbox.pool.placement import room
-from sandbox.pool.states import COMING, LIVE, retire, worn
+from sandbox.pool.states import COMING, LIVE, provider, retire, worn
 
 PLACED_WITHIN = timedelta(seconds=60)
 """How long a row may wait for a host. It was made because one had room, so somebody died or is stuck."""
@@ -57,7 +58,8 @@ def _retire(pool: Pool, rows: list[Sandbox], target: int) -> list[Sandbox]:
 
 
 def _changed(pool: Pool, row: Sandbox) -> str:
-    for name in ("provider", "image", "width", "height"):
+    own_screen = isinstance(provider(pool.provider), OwnScreen)
+    for name in ("provider", "image") if own_screen else ("provider", "image", "width", "height"):
         if getattr(row, name) != getattr(pool, name):
             return f"the pool's {name} is {getattr(pool, name)} now"
     return ""

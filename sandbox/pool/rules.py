@@ -1,4 +1,4 @@
-"""The default pool, which the settings describe."""
+"""The pools that a host makes: the default one, and one for each other kind that it has."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from django.db import transaction
 from sandbox.models import Host, Pool, Sandbox
 
 MEMORY_MB = 1536
-"""Of a computer of the default pool, when it is made."""
+"""Of a computer of such a pool, when the pool is made."""
 
 
-def configure(*, provider: str, warm: int, most: int) -> Pool:
-    """Make the default pool what the settings say: `warm` and `most` are per host that has `provider`.
+def configure(*, provider: str, warm: int, most: int, name: str = Pool.DEFAULT) -> Pool:
+    """Make the pool `name` what the settings say: `warm` and `most` are per host that has `provider`.
 
-    Computers that belong to no pool are its own.
+    Computers that belong to no pool are the default one's.
     """
     hosts = Host.objects.exclude(state=Host.State.DOWN).filter(providers__contains=[provider])
     count = max(1, hosts.count())
@@ -23,8 +23,9 @@ def configure(*, provider: str, warm: int, most: int) -> Pool:
     }  # fmt: skip
     with transaction.atomic():
         pool, _ = Pool.objects.update_or_create(
-            name=Pool.DEFAULT, defaults=said, create_defaults={**said, "memory_mb": MEMORY_MB}
+            name=name, defaults=said, create_defaults={**said, "memory_mb": MEMORY_MB}
         )
-        lost = Sandbox.objects.filter(pool=None).exclude(state=Sandbox.State.GONE)
-        lost.update(pool=pool)
+        if name == Pool.DEFAULT:
+            lost = Sandbox.objects.filter(pool=None).exclude(state=Sandbox.State.GONE)
+            lost.update(pool=pool)
     return pool

@@ -45,6 +45,7 @@ def begin(sandbox: Sandbox) -> bool:
 def mark_ready(sandbox: Sandbox, handle: Handle) -> bool:
     """Say that a fresh start of `sandbox` answers; False if nobody waits for it any more.
 
+    Its width and height are kept: a phone shows what it has, whatever its pool asks for.
     A reset is only believed with a new boot_id.
     """
     old = str(sandbox.handle.get("boot_id", ""))
@@ -61,6 +62,8 @@ def mark_ready(sandbox: Sandbox, handle: Handle) -> bool:
             cause="",
             canary=False,
             handle=Sandbox.handle_record(handle),
+            width=sandbox.width,
+            height=sandbox.height,
             ready_at=now,
             probed_at=now,
             reuse_count=F("reuse_count") + (1 if old else 0),

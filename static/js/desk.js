@@ -24,8 +24,6 @@ export function desk(root, { paint }) {
   let driver = "";
   let ticketUrl = "";
   let now = {};
-  stage.style.setProperty("--w", root.dataset.width);
-  stage.style.setProperty("--h", root.dataset.height);
 
   stage.addEventListener("pointermove", (event) => {
     const place = pixel($("overlay"), event);
@@ -71,8 +69,11 @@ export function desk(root, { paint }) {
   }
 
   return {
-    /** Show what the session's phase and controller say. */
-    follow({ phase, controller, ticket }) {
+    /** Show what the session's phase and controller say; `size` is the frame's, in pixels. */
+    follow({ phase, controller, ticket, size }) {
+      stage.style.setProperty("--w", size[0]);
+      stage.style.setProperty("--h", size[1]);
+      $("overlay").setAttribute("viewBox", `0 0 ${size[0]} ${size[1]}`);
       if (phase in CLOSED || phase in CLOSED !== now.phase in CLOSED) {
         curtain.hidden = !(phase in CLOSED);
         curtain.textContent = CLOSED[phase] ?? "";

@@ -66,18 +66,18 @@ panel.addEventListener("htmx:configRequest", (event) => (event.detail.parameters
 panel.addEventListener("htmx:afterSwap", read);
 
 function read() {
-  const { version, phase, point, seen, controller, fence, waited, ticket } = $("state").dataset;
+  const { version, phase, point, seen, controller, fence, waited, ticket, width, height } = $("state").dataset;
   const begun = point !== now.point && now.point !== "";
   const arrived = phase === "ready" && (point !== now.point || now.phase !== "ready");
-  Object.assign(now, { version, phase, point, seen, controller, ticket, proposals: readJson("proposals", []) });
+  Object.assign(now, { version, phase, point, seen, controller, ticket, size: [width, height], proposals: readJson("proposals", []) });
   panel.setAttribute("aria-busy", "false");
+  screen.follow(now); // the marks are drawn in its frame
   if (phase === "ended" || ((begun || phase === "human") && !inFlight && !edit.dirty())) edit.reset();
   if (arrived) arrive();
   else mark();
   if (!["ready", "executing", "waiting", "idle"].includes(phase)) acceptedAt = null; // no proposals will come of it
   why.show(readJson("missing", []), saved.thoughts);
   if (askWhy && !$("thoughts").hidden) { askWhy = false; why.focus(); }
-  screen.follow(now);
   services.follow(now);
   shell.follow(now);
   const over = ["expired", "broken", "ended", "ending"].includes(phase);

@@ -118,7 +118,7 @@ class Workbench:
         self.connected()
         box = canvas.bounding_box()
         assert box is not None
-        width = float(self.page.locator("#workbench").get_attribute("data-width") or 1280)
+        width = float(self.state.get_attribute("data-width") or 1280)
         scale = box["width"] / width
         self.page.mouse.move(box["x"] + place[0] * scale, box["y"] + place[1] * scale)
         self.page.mouse.down()

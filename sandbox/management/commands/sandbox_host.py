@@ -15,7 +15,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from sandbox import pool
 from sandbox.gateway.server import GatewayFailed, Server
 from sandbox.host import HostProcess, hosts
-from sandbox.models import Host
+from sandbox.models import Host, Pool
 from sandbox.provider import SandboxError
 
 
@@ -27,7 +27,8 @@ class Command(BaseCommand):
         parser.add_argument(
             "--providers",
             default=settings.SANDBOX_PROVIDER,
-            help="the kinds of computers that this host can start, with commas",
+            help="the kinds of computers that this host can start, with commas; a kind other than "
+            "SANDBOX_PROVIDER has a pool of its name",
         )
         parser.add_argument(
             "--slots", type=int, default=settings.SANDBOX_MAX, help="computers that it can carry"
@@ -78,9 +79,11 @@ class Command(BaseCommand):
             )
             host.hold_name()
             host.join()
-            if settings.SANDBOX_PROVIDER in providers:
+            for provider in providers:
+                default = provider == settings.SANDBOX_PROVIDER
                 pool.configure(
-                    provider=settings.SANDBOX_PROVIDER,
+                    name=Pool.DEFAULT if default else provider,
+                    provider=provider,
                     warm=settings.SANDBOX_POOL_SIZE,
                     most=settings.SANDBOX_MAX,
                 )

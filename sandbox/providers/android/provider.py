@@ -60,6 +60,14 @@ class AndroidProvider:
         """Return the phone behind `handle` on another host; raises DesktopLost, StaleLease."""
         return GuestScreen(handle, gateway=gateway)
 
+    def screen(self, handle: Handle) -> tuple[int, int]:
+        """Return the size of the phone's screen in pixels; raises DesktopLost."""
+        desktop = self.connect(handle)
+        try:
+            return desktop.width, desktop.height
+        finally:
+            desktop.close()
+
     def alive(self, handle: Handle) -> bool:
         """Whether the very process of `handle` still runs; it ends when its phone is lost."""
         return records.runs(handle.pid, handle.boot_id)
