@@ -94,6 +94,18 @@ class Stack:
         with psycopg.connect(self.services()["DATABASE_URL"]) as connection:
             return connection.execute(query, arguments).fetchall()
 
+    def manage(self, *words: str) -> subprocess.Popen[bytes]:
+        """Start a command of manage.py in this stack; what it says goes to the stack's output."""
+        with self.output.open("ab") as output:
+            return subprocess.Popen(
+                [sys.executable, "manage.py", *words],
+                cwd=ROOT, env=self.environment, stdout=output, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+
+    def run(self, *words: str) -> None:
+        """Run a command of manage.py in this stack to its end."""
+        assert self.manage(*words).wait(120) == 0, self.said()[-2000:]
+
     def log(self, name: str) -> str:
         return (self.state / "log" / f"{name}.log").read_text(errors="replace")
 

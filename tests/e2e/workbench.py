@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import Any
 
 from playwright.sync_api import Page, expect
@@ -74,6 +75,55 @@ class Workbench:
         self.page.keyboard.press("Escape")  # the list of completions
         self.page.focus("#command")
         self.page.keyboard.press("Enter")
+
+    def take_over(self) -> None:
+        """Take mouse and keyboard, and wait for the stream that carries them."""
+        self.page.keyboard.press("t")
+        self.phase("human")
+        expect(self.page.locator("#controller")).to_contain_text("you drive")
+        expect(self.page.locator("#desktop canvas")).to_have_count(1, timeout=TIMEOUT)
+        self.connected()
+
+    def hand_back(self, thought: str) -> None:
+        """Give them back, and say `thought` of every step that the hand did."""
+        self.page.keyboard.press("Control+Alt+t")
+        expect(self.page.locator("#thoughts")).to_be_visible(timeout=TIMEOUT)
+        boxes = self.page.locator("#thoughts textarea")
+        while boxes.count():
+            left = boxes.count()
+            boxes.first.fill(thought)
+            boxes.first.press("Enter")
+            expect(boxes).to_have_count(left - 1, timeout=TIMEOUT)
+
+    def finish(self, thought: str) -> None:
+        """Say that the task is done; the page moves on."""
+        self.phase("ready")
+        self.page.keyboard.press("f")
+        self.page.fill("#finish-thought", thought)
+        self.page.keyboard.press("Control+Enter")
+        self.page.wait_for_url(re.compile(r"/(queue/)?$"), timeout=TIMEOUT)
+
+    def skip(self) -> None:
+        """Pass the task by, so that the next session may begin."""
+        self.page.keyboard.press("s")
+        self.page.fill("#skip-reason", "end of the test")
+        self.page.keyboard.press("Control+Enter")
+        self.page.wait_for_url("**/queue/", timeout=TIMEOUT)
+
+    def frame(self) -> tuple[int, int]:
+        """Return the size of the computer's screen as the page knows it."""
+        return int(self._said("width")), int(self._said("height"))
+
+    def canvas(self) -> tuple[int, int]:
+        """Return the size of the picture that noVNC shows."""
+        return tuple(
+            self.page.evaluate(
+                "(({width, height}) => [width, height])(document.querySelector('#desktop canvas'))"
+            )
+        )
+
+    def _said(self, name: str) -> str:
+        return self.state.get_attribute(f"data-{name}") or ""
 
     def picture(self) -> str:
         """Return a hash of the pixels that noVNC shows."""
