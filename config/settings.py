@@ -90,7 +90,8 @@ def _database(url: str, pool_size: int) -> dict[str, Any]:
     parts = urlsplit(url)
     if parts.scheme not in {"postgres", "postgresql"}:
         raise env.WrongVariable(f"DATABASE_URL: {parts.scheme!r} is not postgres://")
-    options: dict[str, Any] = {"connect_timeout": 10}
+    # Only statements that ask for it are prepared; Django's own never are.
+    options: dict[str, Any] = {"connect_timeout": 10, "prepare_threshold": 5}
     if pool_size:
         options["pool"] = {"min_size": 1, "max_size": pool_size, "timeout": 10}
     return {

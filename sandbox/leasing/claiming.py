@@ -1,22 +1,20 @@
-"""The statements that change a computer's owner, each whole: one round trip, all or nothing.
+"""The statement that gives a computer an owner, whole: one round trip, all or nothing.
 
 A claim must cost the same with 100 computers as with 10,000 and be quick enough for hundreds a
-second; that is why these are SQL and everything around them is not. When a lease began and ended
-is read from the database's clock while its computer is locked, so that no two of one computer can
-seem to overlap.
+second; that is why this is SQL and everything around it is not. When a lease began is read from the
+database's clock while its computer is locked, so that no two of one computer can seem to overlap.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import cast
+from functools import cache
 
 from django.contrib.auth.models import User
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS
 
-from sandbox.leasing import audit
+from sandbox.leasing import audit, prepared
 from sandbox.models import Lease, LeaseRequest
 
 FRESH = timedelta(seconds=2)
@@ -46,25 +44,34 @@ _CLAIMABLE = """
         SELECT FROM sandbox_host h WHERE h.name = s.host AND h.state <> 'up')
 """
 
+_AHEAD = "a.pool_id {queue} AND a.state = 'waiting' AND a.last_asked_at > %(asking)s"
+
 # A newcomer may take one only if nobody waits; a waiting caller only if there is one for each of
-# those ahead too. Locking its request makes sure that it still waits.
+# those ahead too. Locking its request makes sure that it still waits. At once goes who has no quota,
+# waits nowhere and holds nothing by this key: for most that is all that has to be asked.
+_AT_ONCE, _NEWCOMER, _WAITING = "at once", "newcomer", "waiting"
 _ALLOWED = {
-    False: """
-        SELECT 1 WHERE NOT EXISTS (
-            SELECT FROM sandbox_leaserequest a
-            WHERE a.pool_id {queue} AND a.state = 'waiting'
-                AND a.last_asked_at > %(asking)s)
+    _AT_ONCE: """
+        SELECT p.id FROM sandbox_pool p
+        WHERE p.name = %(name)s AND p.purpose IN ('any', %(purpose)s) AND NOT p.paused
+            AND NOT EXISTS (SELECT FROM sandbox_lease l WHERE l.idempotency_key = %(key)s)
+            AND NOT EXISTS (SELECT FROM sandbox_leaserequest r WHERE r.idempotency_key = %(key)s)
+            AND NOT EXISTS (SELECT FROM sandbox_leaserequest a WHERE {ahead})
+            AND NOT EXISTS (
+                SELECT FROM sandbox_quota
+                WHERE %(owner)s::integer IS NOT NULL AND (user_id = %(owner)s OR user_id IS NULL))
     """,
-    True: """
+    _NEWCOMER: """
+        SELECT 1 WHERE NOT EXISTS (SELECT FROM sandbox_leaserequest a WHERE {ahead})
+    """,
+    _WAITING: """
         SELECT r.id FROM sandbox_leaserequest r
         WHERE r.id = %(request)s AND r.pool_id {queue} AND r.state = 'waiting' AND EXISTS (
             SELECT FROM sandbox_sandbox s WHERE {claimable}
             ORDER BY s.ready_at, s.id  -- without it the planner reads the whole table
             LIMIT 1 OFFSET (
                 SELECT count(*) FROM sandbox_leaserequest a
-                WHERE a.pool_id {queue} AND a.state = 'waiting'
-                    AND a.last_asked_at > %(asking)s
-                    AND (a.priority, a.turn, a.id) < (r.priority, r.turn, r.id)))
+                WHERE {ahead} AND (a.priority, a.turn, a.id) < (r.priority, r.turn, r.id)))
         FOR UPDATE OF r
     """,
 }
@@ -94,11 +101,8 @@ near AS (
     SELECT id, epoch, %(owner)s, %(purpose)s, %(key)s, 'active', false, clock_timestamp(),
         %(expires)s, %(hard)s, %(now)s, '', ''
     FROM taken
-    RETURNING *
-), granted AS (
-    UPDATE sandbox_leaserequest r SET state = 'granted', reason = '', lease_id = made.id
-    FROM made WHERE r.id = %(request)s
-), written AS (
+    RETURNING {columns}
+), {granted} written AS (
     INSERT INTO sandbox_auditevent (kind, actor, host, sandbox, lease, epoch, detail)
     SELECT 'lease.granted', %(actor)s, taken.host, taken.name, made.id, made.epoch, '{{}}'
     FROM taken, made
@@ -106,36 +110,13 @@ near AS (
 SELECT * FROM made
 """
 
-_END = """
-WITH asked AS (
-    SELECT * FROM unnest(%(ids)s::bigint[], %(endings)s::text[], %(reasons)s::text[])
-        AS a (id, ending, reason)
-), ended AS (
-    UPDATE sandbox_lease l
-    SET state = %(state)s, ending = asked.ending, release_reason = asked.reason,
-        released_at = clock_timestamp(), human_control = false
-    FROM asked
-    WHERE l.id = asked.id AND l.state = 'active'
-        AND (%(late)s::timestamptz IS NULL OR l.expires_at <= %(late)s)
-        AND (%(hands)s OR NOT l.human_control)
-    RETURNING l.id, l.sandbox_id, l.epoch, l.ending, l.release_reason
-), freed AS (
-    UPDATE sandbox_sandbox s
-    SET epoch = s.epoch + 1, state = %(sandbox_state)s, state_deadline = %(deadline)s,
-        cause = CASE WHEN %(sandbox_state)s = 'failed' THEN ended.release_reason ELSE '' END
-    FROM ended WHERE s.id = ended.sandbox_id AND s.epoch = ended.epoch
-), revoked AS (
-    DELETE FROM sandbox_streamticket t USING ended WHERE t.lease_id = ended.id AND t.used_at IS NULL
-), written AS (
-    INSERT INTO sandbox_auditevent (kind, actor, host, sandbox, lease, epoch, detail)
-    SELECT 'lease.' || %(state)s, %(actor)s, s.host, s.name, ended.id, ended.epoch,
-        jsonb_build_object('ending', ended.ending, 'reason', ended.release_reason)
-    FROM ended JOIN sandbox_sandbox s ON s.id = ended.sandbox_id
-)
-SELECT ended.id, EXISTS (
-    SELECT FROM sandbox_streamticket t WHERE t.lease_id = ended.id AND t.used_at IS NOT NULL)
-FROM ended
-"""
+_GRANTED = """granted AS (
+    UPDATE sandbox_leaserequest r SET state = 'granted', reason = '', lease_id = made.id
+    FROM made WHERE r.id = %(request)s
+),"""
+
+_FIELDS = [field.attname for field in Lease._meta.concrete_fields]
+_COLUMNS = ", ".join(str(field.column) for field in Lease._meta.concrete_fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,11 +152,18 @@ def look(wish: Wish) -> Seen:
     not see what others took meanwhile.
     """
     owner = wish.owner.pk if wish.owner else None
-    with connection.cursor() as cursor:
-        cursor.execute(
-            _LOOK, {"key": wish.key, "pool": wish.pool, "owner": owner, "space": _OWNERS}
-        )
-        return Seen(*cursor.fetchone()[:-1])
+    values = {"key": wish.key, "pool": wish.pool, "owner": owner, "space": _OWNERS}
+    return Seen(*prepared.run(_LOOK, values)[0][:-1])
+
+
+def claim_at_once(wish: Wish, *, now: datetime) -> Lease | None:
+    """Lease the longest ready computer of the wish's pool if nothing speaks against it.
+
+    None where there is more to look at than one statement may decide. Raises IntegrityError for a
+    key that was taken at this moment.
+    """
+    values = _values(wish, now=now) | {"name": wish.pool}
+    return _lease(wish, prepared.run(_statement(_AT_ONCE, True, True), values))
 
 
 def claim(wish: Wish, seen: Seen, *, now: datetime, pool: int | None) -> Lease | None:
@@ -183,24 +171,42 @@ def claim(wish: Wish, seen: Seen, *, now: datetime, pool: int | None) -> Lease |
 
     Preferred are those that have answered within FRESH. Raises IntegrityError for a taken key.
     """
-    for lease in Lease.objects.raw(*statement(wish, seen, now=now, pool=pool)):
-        lease.owner = wish.owner  # known already: nobody need read it again
-        return cast(Lease, lease)
-    return None
+    return _lease(wish, prepared.run(*statement(wish, seen, now=now, pool=pool)))
 
 
 def statement(
     wish: Wish, seen: Seen, *, now: datetime, pool: int | None
 ) -> tuple[str, dict[str, object]]:
     """Return the claim's SQL and what it is filled with."""
-    waiting = seen.request if seen.request_state == LeaseRequest.State.WAITING else None
-    claimable = _CLAIMABLE.format(pool="IS NULL" if pool is None else "= %(pool)s")
-    in_queue = "IS NULL" if seen.pool is None else "= %(queue)s"
-    allowed = _ALLOWED[waiting is not None].format(claimable=claimable, queue=in_queue)
-    values = {
-        "pool": pool,
-        "queue": seen.pool,
-        "request": waiting,
+    values = _values(wish, now=now)
+    if pool is not None:
+        values["pool"] = pool
+    if seen.pool is not None:
+        values["queue"] = seen.pool
+    kind = _NEWCOMER
+    if seen.request_state == LeaseRequest.State.WAITING:
+        kind, values["request"] = _WAITING, seen.request
+    return _statement(kind, pool is not None, seen.pool is not None), values
+
+
+@cache
+def _statement(kind: str, in_pool: bool, in_queue: bool) -> str:
+    pool = "= (SELECT id FROM allowed)" if kind == _AT_ONCE else "= %(pool)s"
+    queue = "= p.id" if kind == _AT_ONCE else "= %(queue)s"
+    claimable = _CLAIMABLE.format(pool=pool if in_pool else "IS NULL")
+    queue = queue if in_queue else "IS NULL"
+    ahead = _AHEAD.format(queue=queue)
+    return _CLAIM.format(
+        allowed=_ALLOWED[kind].format(claimable=claimable, queue=queue, ahead=ahead),
+        claimable=claimable,
+        near=NEAR,
+        granted=_GRANTED if kind == _WAITING else "",
+        columns=_COLUMNS,
+    )
+
+
+def _values(wish: Wish, *, now: datetime) -> dict[str, object]:
+    return {
         "owner": wish.owner.pk if wish.owner else None,
         "actor": audit.actor(wish.owner),
         "purpose": str(wish.purpose),
@@ -211,48 +217,11 @@ def statement(
         "expires": now + min(wish.ttl, wish.hard_ttl),
         "hard": now + wish.hard_ttl,
     }
-    return _CLAIM.format(allowed=allowed, claimable=claimable, near=NEAR), values
 
 
-@dataclass(frozen=True, slots=True)
-class End:
-    """Which lease ends, and why."""
-
-    lease: int
-    ending: str
-    reason: str
-
-
-def end(
-    ends: Sequence[End],
-    *,
-    state: str,
-    sandbox_state: str,
-    within: timedelta,
-    by: str,
-    now: datetime,
-    only_late: bool = False,
-    hands: bool = True,
-) -> dict[int, bool]:
-    """End the leases that are active (with `only_late`: and expired); return which were.
-
-    The value says whether a screen of the lease has been opened. Without `hands` those whose
-    owner's hand has control are left alone. The epoch rises first: a late caller is refused while
-    the computer is being reset, which its host has `within` for.
-    """
-    with connection.cursor() as cursor:
-        cursor.execute(
-            _END,
-            {
-                "ids": [one.lease for one in ends],
-                "endings": [str(one.ending) for one in ends],
-                "reasons": [one.reason[:200] for one in ends],
-                "state": str(state),
-                "sandbox_state": str(sandbox_state),
-                "deadline": now + within,
-                "late": now if only_late else None,
-                "hands": hands,
-                "actor": by,
-            },
-        )
-        return dict(cursor.fetchall())
+def _lease(wish: Wish, rows: list[tuple[object, ...]]) -> Lease | None:
+    if not rows:
+        return None
+    lease = Lease.from_db(DEFAULT_DB_ALIAS, _FIELDS, rows[0])
+    lease.owner = wish.owner  # known already: nobody need read it again
+    return lease

@@ -6,6 +6,7 @@ Every change of owner raises the sandbox's epoch; the guest and the relay refuse
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -19,8 +20,9 @@ from django.utils import timezone
 from sandbox import providers
 from sandbox.capabilities import Reachable
 from sandbox.gateway.routes import gateway_to
-from sandbox.leasing import audit, claiming, queue, quota
-from sandbox.leasing.claiming import End, Seen, Wish
+from sandbox.leasing import audit, claiming, ending, fence, prepared, queue, quota
+from sandbox.leasing.claiming import Seen, Wish
+from sandbox.leasing.ending import End
 from sandbox.leasing.queue import NoCapacity as NoCapacity
 from sandbox.leasing.quota import QuotaFull as QuotaFull
 from sandbox.models import Lease, LeaseRequest, Pool, Sandbox
@@ -80,6 +82,8 @@ def acquire(
     wish = Wish(owner, purpose, idempotency_key, name, _whole(ttl, purpose), hard_ttl)
     until = time.monotonic() + wait_s
     pause_s, longest_s = POLL_S
+    if (lease := _at_once(wish)) is not None:
+        return lease
     while True:
         found, new = _try(wish, tenant or audit.actor(owner), must_exist=pool is not None)
         if isinstance(found, Lease):
@@ -185,43 +189,55 @@ def times(lease: Lease) -> Times:
 def release(lease: Lease, *, reason: str, by: User | None = None) -> Lease:
     """End the lease and send its computer to be reset; does nothing to one that is over.
 
-    `by` is who ends a lease that is somebody else's.
+    Once it returns, a guest that could be reached refuses whoever held it; one that could not does so
+    when its host resets it. `by` is who ends a lease that is somebody else's.
     """
-    ending = Lease.Ending.DONE if by is None or by.pk == lease.owner_id else Lease.Ending.ADMIN
+    why = Lease.Ending.DONE if by is None or by.pk == lease.owner_id else Lease.Ending.ADMIN
     who = audit.actor(by) if by or lease.owner_id is None else f"user:{lease.owner_id}"
-    return _end(lease, Lease.State.RELEASED, End(lease.pk, ending, reason), by=who)
+    what = End(lease.pk, Lease.State.RELEASED, why, reason, Sandbox.State.RESETTING, RESET_WITHIN)
+    return _end(lease, what, by=who)
 
 
 def lose(lease: Lease, *, cause: str, ending: str = Lease.Ending.COMPUTER) -> Lease:
     """End a lease whose computer or host broke; the computer is FAILED and keeps `cause`."""
-    return _end(lease, Lease.State.LOST, End(lease.pk, ending, cause), by=audit.PLATFORM)
+    what = End(lease.pk, Lease.State.LOST, ending, cause, Sandbox.State.FAILED, RESET_WITHIN)
+    return _end(lease, what, by=audit.PLATFORM)
 
 
-def _end(lease: Lease, state: str, end: End, *, by: str) -> Lease:
+def _end(lease: Lease, what: End, *, by: str) -> Lease:
     # Few leases end while a hand has control; the others need not look whether one does.
-    if not _ended(lease, state, end, by, hands=False):
+    if not _ended(lease, what, by, hands=False):
         _stop_hand(lease)
-        _ended(lease, state, end, by, hands=True)
-    lease.refresh_from_db()
+        if not _ended(lease, what, by, hands=True):
+            lease.refresh_from_db()
     return lease
 
 
-def _ended(lease: Lease, state: str, end: End, by: str, *, hands: bool) -> bool:
-    to = Sandbox.State.FAILED if state == Lease.State.LOST else Sandbox.State.RESETTING
-    with transaction.atomic():
-        ended = claiming.end(
-            [end], state=state, sandbox_state=to, within=RESET_WITHIN, by=by,
-            now=timezone.now(), hands=hands,
-        )  # fmt: skip
-        if ended.get(lease.pk):
-            hints.changed(lease.pk, human_control=False)
-    return bool(ended)
+def _ended(lease: Lease, what: End, by: str, *, hands: bool) -> bool:
+    over = ending.end(what, by=by, now=timezone.now(), hands=hands)
+    if over is None:
+        return False
+    lease.state, lease.ending, lease.release_reason = what.state, what.ending, what.reason[:200]
+    lease.released_at, lease.human_control = over.at, False
+    lease._state.fields_cache.pop("sandbox", None)  # it has changed, too
+    if over.watched:
+        hints.changed(lease.pk, human_control=False)
+    if what.state == Lease.State.RELEASED:
+        transaction.on_commit(lambda: fence.raise_to(over), robust=True)
+    return True
 
 
 def _stop_hand(lease: Lease) -> None:
     held = Lease.objects.filter(pk=lease.pk, state=Lease.State.ACTIVE, human_control=True)
     if held.exists():
         hints.take_away(lease.pk)
+
+
+def _at_once(wish: Wish) -> Lease | None:
+    """Take a computer by one statement; None where there is more to ask, as `_try` does."""
+    with suppress(IntegrityError), prepared.whole():
+        return claiming.claim_at_once(wish, now=timezone.now())
+    return None
 
 
 def _try(wish: Wish, tenant: str, *, must_exist: bool) -> tuple[Lease | LeaseRequest, bool]:

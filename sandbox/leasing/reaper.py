@@ -8,8 +8,8 @@ from datetime import datetime
 from django.db import connection, transaction
 from django.utils import timezone
 
-from sandbox.leasing import claiming, leases, queue
-from sandbox.leasing.claiming import End
+from sandbox.leasing import ending, leases, queue
+from sandbox.leasing.ending import End
 from sandbox.models import Lease, Sandbox
 from sandbox.screen import hints
 
@@ -42,18 +42,11 @@ def _leases() -> int:
         if not _alone():
             return 0
         rows = late.select_for_update(skip_locked=True, no_key=True).order_by("expires_at")[:BATCH]
-        ended = claiming.end(
-            [_end(lease, now) for lease in rows],
-            state=Lease.State.EXPIRED,
-            sandbox_state=Sandbox.State.RESETTING,
-            within=leases.RESET_WITHIN,
-            by="reaper",
-            now=now,
-            only_late=True,
-        )
-        for pk in (pk for pk, watched in ended.items() if watched):
-            hints.changed(pk, human_control=False)
-    return len(ended)
+        for lease in rows:
+            over = ending.end(_end(lease, now), by="reaper", now=now, only_late=True)
+            if over is not None and over.watched:
+                hints.changed(lease.pk, human_control=False)
+        return len(rows)
 
 
 def _requests() -> int:
@@ -69,7 +62,10 @@ def _alone() -> bool:
 
 def _end(lease: Lease, now: datetime) -> End:
     if lease.hard_expires_at <= now:
-        why = f"expired: its hard end was {lease.hard_expires_at:%H:%M:%S}"
-        return End(lease.pk, Lease.Ending.CAP, why)
-    why = f"expired: last renewed at {lease.last_activity_at:%H:%M:%S}"
-    return End(lease.pk, Lease.Ending.IDLE, why)
+        kind, why = Lease.Ending.CAP, f"its hard end was {lease.hard_expires_at:%H:%M:%S}"
+    else:
+        kind, why = Lease.Ending.IDLE, f"last renewed at {lease.last_activity_at:%H:%M:%S}"
+    return End(
+        lease.pk, Lease.State.EXPIRED, kind, f"expired: {why}",
+        Sandbox.State.RESETTING, leases.RESET_WITHIN,
+    )  # fmt: skip
