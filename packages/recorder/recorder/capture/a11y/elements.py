@@ -1,0 +1,165 @@
+"""The element under the pointer at a press, and the one with the focus: asked in a thread of its own.
+
+A question has a deadline; where nobody could tell in time, `password` is None, and that is recorded.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+import time
+from collections import deque
+from contextlib import suppress
+from typing import NamedTuple
+
+from jeepney import HeaderFields
+
+from recorder.capture.a11y.bus import FAILURES, Bus, Node
+from recorder.capture.a11y.tree import Tree, Widget
+from recorder.capture.errors import CaptureError
+from recorder.capture.private import is_browser
+from recorder.capture.sink import Sink
+from recorder.capture.x11.pointed import Pointed
+from recorder.capture.x11.windows import Front
+from trajectory.recording import ElementSeen
+
+_AT_S, _FOCUS_S, _PAGE_S = 0.05, 0.25, 0.3
+_ASKED = 32
+_AGAIN_S = 30.0  # a bus that broke is tried again after this
+_NOBODY = Widget("", "", (0, 0, 0, 0), None)
+
+
+class _Press(NamedTuple):
+    t: float
+    x: int
+    y: int
+
+
+class Elements:
+    """Asks the programs of one desktop; `pointed` says whose window lies under the pointer."""
+
+    def __init__(self, sink: Sink, pointed: Pointed) -> None:
+        self._sink, self._pointed = sink, pointed
+        self._asked: deque[_Press | tuple[float, Front]] = deque(maxlen=_ASKED)
+        self._bus: Bus | None = None
+        self._tree: Tree | None = None
+        self._tried = -_AGAIN_S
+        self._front = Front(0, "", "", 0, (0, 0, 0, 0))
+        self._stopping = False
+
+    def start(self) -> None:
+        self._wake = os.eventfd(0, os.EFD_NONBLOCK)
+        self._thread = threading.Thread(target=self._run, name="elements", daemon=True)
+        self._thread.start()
+
+    def pressed(self, t: float, x: int, y: int) -> None:
+        """A button went down there; never waits."""
+        self._asked.append(_Press(t, x, y))
+        os.eventfd_write(self._wake, 1)
+
+    def front(self, front: Front) -> None:
+        """Another window has the focus; never waits."""
+        if front.id != self._front.id:
+            self._front = front
+            self._asked.append((self._sink.clock.now(), front))
+            os.eventfd_write(self._wake, 1)
+
+    def pause(self) -> None:
+        self._asked.clear()
+
+    def resume(self) -> None:
+        """Nothing is known of the focus after a pause: it is looked for again."""
+        self._asked.append((self._sink.clock.now(), self._front))
+        os.eventfd_write(self._wake, 1)
+
+    def stop(self) -> None:
+        self._stopping = True
+        os.eventfd_write(self._wake, 1)
+        self._thread.join(2)
+        if self._bus is not None:
+            self._bus.close()
+
+    def _run(self) -> None:
+        while not self._stopping:
+            self._connect()
+            watched = [self._wake] if self._bus is None else [self._wake, self._bus.fileno()]
+            select.select(watched, [], [])
+            with suppress(BlockingIOError):
+                os.eventfd_read(self._wake)
+            try:
+                self._turn()
+            except FAILURES:
+                self._bus = self._tree = None
+
+    def _connect(self) -> None:
+        if self._bus is None and time.monotonic() - self._tried > _AGAIN_S:
+            self._tried = time.monotonic()
+            with suppress(CaptureError, *FAILURES):
+                bus = Bus()
+                bus.listen("object:state-changed:focused")
+                self._bus, self._tree = bus, Tree(bus)
+
+    def _turn(self) -> None:
+        if self._bus is not None:
+            self._bus.drain()
+            while self._bus.signals:
+                self._on_focus(self._bus.signals.popleft())
+        while self._asked:
+            asked = self._asked.popleft()
+            if isinstance(asked, _Press):
+                self._at(asked)
+            else:
+                self._look_for_focus(*asked)
+
+    def _on_focus(self, signal: object) -> None:
+        t = self._sink.clock.now()
+        body, fields = signal.body, signal.header.fields  # type: ignore[attr-defined]
+        if self._tree is None or len(body) < 2 or body[0] != "focused" or body[1] != 1:
+            return
+        deadline = time.monotonic() + _AT_S
+        node = Node(str(fields.get(HeaderFields.sender)), str(fields.get(HeaderFields.path)))
+        if self._front.pid and self._tree.pid(node.bus, deadline) != self._front.pid:
+            return
+        self._put(t, self._tree.describe(node, deadline), focused=True)
+
+    def _at(self, press: _Press) -> None:
+        found = None
+        if self._tree is not None:
+            deadline = time.monotonic() + _AT_S
+            found = self._tree.at(self._pointed.pid(), press.x, press.y, deadline)
+        self._put(press.t, found, focused=False)
+
+    def _look_for_focus(self, t: float, front: Front) -> None:
+        found = None
+        if self._tree is not None:
+            found = self._tree.focused(front.pid, time.monotonic() + _FOCUS_S)
+        self._put(t, found, focused=True)
+
+    def _put(self, t: float, widget: Widget | None, *, focused: bool) -> None:
+        role, name, bounds, password = widget or _NOBODY
+        self._sink.put(ElementSeen(t, role, name, bounds, focused, password))
+
+
+class Pages:
+    """Addresses of pages, for the thread that follows windows."""
+
+    def __init__(self) -> None:
+        self._tree: Tree | None = None
+        self._tried = -_AGAIN_S
+
+    def url(self, front: Front) -> str:
+        """Return the address of the page that a browser shows; "" if nobody tells in 0.3 s."""
+        if not is_browser(front.app):
+            return ""
+        if self._tree is None and time.monotonic() - self._tried > _AGAIN_S:
+            self._tried = time.monotonic()
+            with suppress(CaptureError):
+                self._tree = Tree(Bus())
+        if self._tree is None:
+            return ""
+        try:
+            return self._tree.page(front.pid, time.monotonic() + _PAGE_S)
+        except FAILURES:
+            self._tree = None
+            return ""

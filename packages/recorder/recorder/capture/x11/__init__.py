@@ -1,0 +1,1 @@
+"""Linux with an X server: the listeners of this system."""

@@ -1,0 +1,187 @@
+"""The window in front by what the window manager says about it: told by events, never polled.
+
+EWMH 1.5: https://specifications.freedesktop.org/wm-spec/latest/
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from Xlib import XK, X, Xatom, display, error
+
+from recorder.capture.errors import CaptureError
+from recorder.capture.private import is_private
+from recorder.capture.sink import Sink
+from trajectory.recording import WindowChanged
+
+_TITLE = 500
+_WATCHED = ("_NET_WM_NAME", "WM_NAME", "_NET_ACTIVE_WINDOW")
+_LOCKS = (0, X.LockMask, X.Mod2Mask, X.LockMask | X.Mod2Mask)
+
+
+class Front(NamedTuple):
+    """The window that has the input; pid is 0 where its program does not say."""
+
+    id: int
+    app: str
+    title: str
+    pid: int
+    bounds: tuple[int, int, int, int]
+
+
+class Windows:
+    """Follows one display's active window.
+
+    `describe(front)` returns the address of the page that a browser shows, "" if there is none or
+    nobody tells; it may wait, this thread alone waits with it. `letters` are the hotkeys with
+    Ctrl+Alt that no other program is to see.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        sink: Sink,
+        *,
+        describe: Callable[[Front], str],
+        letters: Sequence[str],
+        on_loss: Callable[[str], None],
+    ) -> None:
+        self._name, self._sink = name, sink
+        self._describe, self._letters, self._on_loss = describe, letters, on_loss
+        self._shown: WindowChanged | None = None
+        self._watched = 0
+        self._stopping = False
+
+    def start(self) -> None:
+        try:
+            self._display = display.Display(self._name)
+        except (error.DisplayError, OSError) as failure:
+            raise CaptureError(f"no X server answers on {self._name}: {failure}") from None
+        self._root = self._display.screen().root
+        self._atoms = {self._display.intern_atom(name) for name in _WATCHED}
+        self._root.change_attributes(event_mask=X.PropertyChangeMask)
+        self._take_hotkeys()
+        self._wake = os.eventfd(0, os.EFD_NONBLOCK)
+        self._look()
+        self._thread = threading.Thread(target=self._run, name="windows", daemon=True)
+        self._thread.start()
+
+    def pause(self) -> None:
+        """Nothing to give up: what changes during the pause is dropped, and looked at after it."""
+
+    def resume(self) -> None:
+        self._shown = None
+        os.eventfd_write(self._wake, 1)
+
+    def look_again(self) -> None:
+        """The page in the window has changed; never waits."""
+        os.eventfd_write(self._wake, 1)
+
+    def stop(self) -> None:
+        self._stopping = True
+        os.eventfd_write(self._wake, 1)
+        self._thread.join(2)
+        with suppress(error.ConnectionClosedError, OSError):
+            self._display.close()
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping:
+                select.select([self._display.fileno(), self._wake], [], [])
+                look = False
+                with suppress(BlockingIOError):
+                    look = bool(os.eventfd_read(self._wake))
+                while self._display.pending_events():
+                    event = self._display.next_event()
+                    look |= event.type == X.PropertyNotify and event.atom in self._atoms
+                    look |= event.type == X.ConfigureNotify
+                if look and not self._stopping:
+                    self._look()
+        except (error.ConnectionClosedError, OSError) as failure:
+            if not self._stopping:
+                self._on_loss(f"the window manager can't be heard any more ({failure})")
+
+    def _look(self) -> None:
+        t = self._sink.clock.now()
+        front = self._front()
+        self._watch(front.id)
+        url = self._describe(front)
+        private = is_private(front.app, front.title, front.pid)
+        seen = WindowChanged(t, front.app, front.title, front.bounds, url, private)
+        shown = self._shown
+        if shown is None or _without_time(seen) != _without_time(shown):
+            self._shown = seen if self._sink.put(seen) else None
+
+    def _front(self) -> Front:
+        ids = self._property(self._root, "_NET_ACTIVE_WINDOW")
+        if not ids or not ids[0]:
+            return Front(0, "", "", 0, (0, 0, 0, 0))
+        window = self._display.create_resource_object("window", ids[0])
+        try:
+            size = window.get_geometry()
+            corner = self._root.translate_coords(window, 0, 0)
+            names = window.get_wm_class()
+        except (error.BadWindow, error.BadDrawable):  # closed meanwhile
+            return Front(0, "", "", 0, (0, 0, 0, 0))
+        pid = next(iter(self._property(window, "_NET_WM_PID")), 0)
+        app = str(names[1]).lower() if names else _program(pid)
+        bounds = (int(corner.x), int(corner.y), int(size.width), int(size.height))
+        return Front(int(ids[0]), app, self._title(window), int(pid), bounds)
+
+    def _watch(self, window_id: int) -> None:
+        if window_id == self._watched:
+            return
+        self._watched = window_id
+        if window_id:
+            window = self._display.create_resource_object("window", window_id)
+            catch = error.CatchError(error.BadWindow)
+            window.change_attributes(
+                event_mask=X.PropertyChangeMask | X.StructureNotifyMask, onerror=catch
+            )
+
+    def _title(self, window: Any) -> str:
+        for name in ("_NET_WM_NAME", "WM_NAME"):
+            atom = self._display.intern_atom(name)
+            with suppress(error.BadWindow):
+                found = window.get_full_property(atom, X.AnyPropertyType)
+                if found is not None and found.value:
+                    raw = found.value
+                    coding = "latin-1" if found.property_type == Xatom.STRING else "utf-8"
+                    text = raw if isinstance(raw, str) else bytes(raw).decode(coding, "replace")
+                    return "".join(c if c.isprintable() else " " for c in text[:_TITLE])
+        return ""
+
+    def _property(self, window: Any, name: str) -> list[int]:
+        try:
+            found = window.get_full_property(self._display.intern_atom(name), X.AnyPropertyType)
+        except error.BadWindow:
+            return []
+        return [int(v) for v in found.value] if found else []
+
+    def _take_hotkeys(self) -> None:
+        """Keep the hotkeys from other programs; where one has them already, both hear them."""
+        for letter in self._letters:
+            code = self._display.keysym_to_keycode(XK.string_to_keysym(letter))
+            for locks in _LOCKS:
+                self._root.grab_key(
+                    *(code, X.ControlMask | X.Mod1Mask | locks, False),
+                    *(X.GrabModeAsync, X.GrabModeAsync),
+                    onerror=error.CatchError(error.BadAccess),
+                )
+        self._display.sync()
+
+
+def _program(pid: int) -> str:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().strip().lower()
+    return ""
+
+
+def _without_time(event: WindowChanged) -> tuple[object, ...]:
+    return event.app, event.title, event.bounds, event.url, event.private

@@ -1,0 +1,1 @@
+"""HTTP to a Tandem server: sign-in, tasks, the text that one agrees to."""

@@ -1,0 +1,54 @@
+"""Tasks and the consent text, as a server gives them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from recorder.server.client import Client, ServerError
+from recorder.spool import Task
+from recorder.spool.folder import Kind
+
+_TEXT = 20_000
+
+
+class Offer(NamedTuple):
+    task: Task
+    kind: Kind
+
+
+class ConsentText(NamedTuple):
+    version: str
+    text: str
+
+
+def consent(client: Client) -> ConsentText:
+    """Return what a contributor has to agree to; raises ServerError."""
+    said = client.ask("GET", "/api/recorder/consent")
+    try:
+        return ConsentText(str(said["version"]), str(said["text"])[:_TEXT])
+    except (KeyError, TypeError):
+        raise ServerError("the server's consent has no version and text") from None
+
+
+def offers(client: Client) -> list[Offer]:
+    """Return the tasks that one may choose from; raises ServerError."""
+    said = client.ask("GET", "/api/recorder/tasks")
+    if not isinstance(said, list):
+        raise ServerError("the server gives no list of tasks")
+    return [_offer(one) for one in said]
+
+
+def chosen(client: Client) -> Offer:
+    """Take the task that the server wants done next; raises ServerError."""
+    return _offer(client.ask("POST", "/api/recorder/tasks/next", {}))
+
+
+def _offer(said: Any) -> Offer:
+    try:
+        task = Task(str(said["id"]), str(said["title"]), str(said["instruction"]))
+        kind: Kind = "exploration" if said["kind"] == "exploration" else "demonstration"
+        return Offer(task, kind)
+    except (KeyError, TypeError):
+        raise ServerError(
+            "the server gives a task without id, title, instruction or kind"
+        ) from None

@@ -1,0 +1,3 @@
+"""The version of this program, written into every recording."""
+
+VERSION = "0.1.0"
