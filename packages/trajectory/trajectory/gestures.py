@@ -50,6 +50,9 @@ class Steps:
         heapq.heappush(self._waiting, (began, self._count, HandStep(action, began, ended)))
         self._count += 1
 
+    def moments(self) -> list[float]:
+        return [began for began, _, _ in self._waiting]
+
     def before(self, moment: float) -> list[HandStep]:
         """Take out, in order, every step that began before `moment`."""
         ready = []

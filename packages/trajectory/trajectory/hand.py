@@ -92,7 +92,7 @@ class Hand:
 
     def moments(self) -> list[float]:
         """Return the past moments at which a step may have begun that is not out yet."""
-        return [*self._open(), *self._rest.moments()]
+        return [*self._open(), *self._rest.moments(), *self._steps.moments()]
 
     def _open(self) -> list[float]:
         return [*self._pointer.moments(), *self._keys.moments()]

@@ -46,7 +46,7 @@ class Keyboard:
         return [
             *unused,
             *([self._from] if self._from is not None else []),
-            *(t for t, _ in self._tabs[:1]),
+            *(t for t, _ in self._tabs),
         ]
 
     def use(self, t: float) -> tuple[tuple[str, ...], float]:
