@@ -12,7 +12,16 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import Http404
 
-from annotation.models import DecisionPoint, Session, Step, Task
+from annotation.models import (
+    DecisionPoint,
+    Device,
+    Recording,
+    RecordingFile,
+    RecordingReview,
+    Session,
+    Step,
+    Task,
+)
 
 Person: TypeAlias = User | AnonymousUser
 
@@ -21,6 +30,14 @@ REVIEWABLE = (
     Session.Status.RETURNED,
     Session.Status.ACCEPTED,
     Session.Status.REJECTED,
+)
+
+# What a reviewer of recordings sees of others'.
+JUDGED = (
+    Recording.Status.IN_REVIEW,
+    Recording.Status.RETURNED,
+    Recording.Status.ACCEPTED,
+    Recording.Status.REJECTED,
 )
 
 
@@ -111,7 +128,57 @@ def blob_for(user: Person, sha: str) -> str:
     for rows in (Step.objects, DecisionPoint.objects):
         if rows.filter(screenshot=sha, session__in=sessions).exists():
             return sha
+    if RecordingFile.objects.filter(
+        sha256=sha, path__startswith="frames/", recording__in=recordings_for(user)
+    ).exists():
+        return sha
     raise Denied("no such picture")
+
+
+def recordings_for(user: Person) -> QuerySet[Recording]:
+    """Return the recordings that `user` may look at: one's own, and for reviewers those to judge."""
+    if not _known(user):
+        return Recording.objects.none()
+    seen = Q(owner_id=user.pk)
+    if is_reviewer(user):
+        seen |= Q(status__in=JUDGED)
+    return Recording.objects.filter(seen)
+
+
+def recording_of(user: Person, name: str) -> Recording:
+    """Return a recording that `user` gave; raises Denied."""
+    return _recording(Recording.objects.filter(owner_id=user.pk), name)
+
+
+def recording_for(user: Person, name: str) -> Recording:
+    """Return a recording that `user` may look at; raises Denied."""
+    return _recording(recordings_for(user), name)
+
+
+def recordings_to_judge(user: Person) -> QuerySet[Recording]:
+    """Return the recordings that wait for `user`'s word, oldest first; never the user's own."""
+    if not is_reviewer(user):
+        return Recording.objects.none()
+    judged = RecordingReview.objects.filter(
+        recording=OuterRef("pk"), reviewer=user.pk, round=OuterRef("round")
+    )
+    rows = Recording.objects.filter(~Exists(judged), status=Recording.Status.IN_REVIEW)
+    return rows.exclude(owner_id=user.pk).order_by("uploaded_at", "pk")
+
+
+def device_for(user: Person, device_id: int) -> Device:
+    """Return a recorder that `user` signed in; raises Denied."""
+    row = Device.objects.filter(pk=device_id, user_id=user.pk).first()
+    if row is None:
+        raise Denied("no such recorder")
+    return row
+
+
+def _recording(rows: QuerySet[Recording], name: str) -> Recording:
+    row = rows.filter(name=name).select_related("owner", "task").first()
+    if row is None:
+        raise Denied("no such recording")
+    return row
 
 
 def _one(rows: QuerySet[Session], session_id: int) -> Session:

@@ -50,3 +50,27 @@ def reap() -> None:
     from annotation import reaper
 
     reaper.reap()
+
+
+@shared_task(ignore_result=True)
+def advance_recording(recording_id: int) -> None:
+    """Do what an uploaded recording waits for: read it, hear it, align it, refine it."""
+    from annotation.recordings import progress
+
+    progress.advance(recording_id)
+
+
+@shared_task(ignore_result=True)
+def reword_recording(recording_id: int) -> None:
+    """Say the thoughts of an accepted recording in other words."""
+    from annotation.recordings import rewording
+
+    rewording.reword(recording_id)
+
+
+@shared_task(ignore_result=True)
+def reap_recordings() -> None:
+    """Find recordings that dead workers left, old uploads, and what is kept too long."""
+    from annotation.recordings import progress
+
+    progress.reap()

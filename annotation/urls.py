@@ -9,6 +9,10 @@ from annotation.views import (
     exports,
     home,
     queue,
+    recordings,
+    recordings_api,
+    recordings_devices,
+    recordings_review,
     reviews,
     tasks,
     workbench,
@@ -27,7 +31,16 @@ class Sha256:
         return value
 
 
+class RecordingName:
+    """The recorder's random id: 32 hexadecimal digits."""
+
+    regex = "[0-9a-f]{32}"
+    to_python = Sha256.to_python
+    to_url = Sha256.to_url
+
+
 register_converter(Sha256, "sha256")
+register_converter(RecordingName, "recording")
 
 urlpatterns = [
     path("", home.home, name="home"),
@@ -55,4 +68,34 @@ urlpatterns = [
     path("tasks/<int:task_id>/retire/", tasks.retire, name="retire-task"),
     path("export/", exports.export, name="export"),
     path("blobs/<sha256:sha>.png", blobs.picture, name="picture"),
+    path("device/", recordings_devices.device, name="device"),
+    path("device/<int:device_id>/revoke/", recordings_devices.revoke, name="revoke-device"),
+    path("recordings/", recordings.recordings, name="recordings"),
+    path("recordings/review/", recordings_review.waiting, name="recording-reviews"),
+    path("recordings/<recording:name>/", recordings.recording, name="recording"),
+    path("recordings/<recording:name>/download/", recordings.download, name="recording-zip"),
+    path(
+        "recordings/<recording:name>/sound/<sha256:sha>/", recordings.sound, name="recording-sound"
+    ),
+    path("recordings/<recording:name>/withdraw/", recordings.withdraw, name="withdraw-recording"),
+    path("recordings/<recording:name>/retry/", recordings.retry, name="retry-recording"),
+    path("recordings/<recording:name>/thoughts/", recordings.thoughts, name="recording-thoughts"),
+    path("recordings/<recording:name>/review/", recordings_review.review, name="recording-review"),
+    path("api/device/code", recordings_api.device_code, name="device-code"),
+    path("api/device/token", recordings_api.device_token, name="device-token"),
+    path("api/recorder/consent", recordings_api.consent, name="recorder-consent"),
+    path("api/recorder/tasks", recordings_api.tasks, name="recorder-tasks"),
+    path("api/recorder/tasks/next", recordings_api.next_task, name="recorder-next-task"),
+    path("api/recordings/", recordings_api.announce, name="announce-recording"),
+    path("api/recordings/<recording:name>", recordings_api.status, name="recording-status"),
+    path(
+        "api/recordings/<recording:name>/complete",
+        recordings_api.complete,
+        name="recording-complete",
+    ),
+    path(
+        "api/recordings/<recording:name>/files/<sha256:sha>",
+        recordings_api.file,
+        name="recording-file",
+    ),
 ]

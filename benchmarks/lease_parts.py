@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -14,6 +15,7 @@ from sandbox.leasing.claiming import Seen, Wish
 from sandbox.models import Host, Lease, LeaseRequest, Pool, Sandbox
 
 HOSTS = 100
+_PARAMETER = re.compile(r"%\(\w+\)s")
 
 
 def fill(pool: Pool, count: int, *, leased_each: int = 0) -> None:
@@ -43,16 +45,29 @@ def fill(pool: Pool, count: int, *, leased_each: int = 0) -> None:
         cursor.execute("ANALYZE sandbox_sandbox, sandbox_host, sandbox_leaserequest")
 
 
-def plan(pool: Pool, *, request: int | None = None) -> dict[str, Any]:
-    """Run the claim (of a newcomer, or of a waiting request), return what it did, and undo it."""
-    hour = timedelta(hours=1)
+def plan(pool: Pool, *, request: int | None = None, at_once: bool = False) -> dict[str, Any]:
+    """Run the claim (at once, of a newcomer, or of a waiting request), tell what it did, and undo it.
+
+    The plan is the one that is made once and fits all values, as connections keep it.
+    """
+    hour, now = timedelta(hours=1), timezone.now()
     wish = Wish(None, Lease.Purpose.AGENT, "planned", pool.name, hour, hour)
     state = LeaseRequest.State.WAITING if request else None
     seen = Seen(None, request, state, None, pool.pk, None, None, None)
-    statement, values = claiming.statement(wish, seen, now=timezone.now(), pool=pool.pk)
+    statement, values = (
+        claiming.statement_at_once(wish, now=now)
+        if at_once
+        else claiming.statement(wish, seen, now=now, pool=pool.pk)
+    )
+    numbers = {f"%({name})s": f"${number}" for number, name in enumerate(values, 1)}
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement}", values)
+        cursor.execute("SET LOCAL plan_cache_mode = force_generic_plan")
+        cursor.execute(f"PREPARE planned AS {_PARAMETER.sub(lambda m: numbers[m[0]], statement)}")
+        places = ", ".join(["%s"] * len(values))
+        explain = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)"
+        cursor.execute(f"{explain} EXECUTE planned ({places})", list(values.values()))
         found = cursor.fetchone()[0]
+        cursor.execute("DEALLOCATE planned")
         transaction.set_rollback(True)
     return dict((json.loads(found) if isinstance(found, str) else found)[0])
 

@@ -135,6 +135,8 @@ CELERY_TASK_ROUTES = {
             "annotation.jobs.propose",
             "annotation.jobs.execute",
             "annotation.jobs.close",
+            "annotation.jobs.advance_recording",
+            "annotation.jobs.reword_recording",
             "sandbox.jobs.canary",
             "training.jobs.calibrate",
         )
@@ -155,6 +157,7 @@ CELERY_BEAT_SCHEDULE: dict[str, Any] = {
     for job, every_s in {
         "agent.jobs.reconcile": 10.0,
         "annotation.jobs.reap": 5.0,
+        "annotation.jobs.reap_recordings": 15.0,
         "sandbox.jobs.reap_leases": 5.0,
         "sandbox.jobs.give_up_silent_hosts": 5.0,
         "sandbox.jobs.canary": 900.0,
@@ -186,6 +189,14 @@ PREVIEW_HOST = env.text("PREVIEW_HOST") or ("" if PRODUCTION else "localhost")
 POLICY_URL = env.service("POLICY_URL", "http://127.0.0.1:8100")
 POLICY_TOKEN = env.service("TANDEM_POLICY_TOKEN")
 RUNS_DIR = STATE_DIR / "runs"
+# whisper:///folder, https://host/v1?model=NAME or known:///folder; unset: the packaged Whisper.
+SPEECH_URL = env.text("SPEECH_URL")
+SPEECH_TOKEN = env.text("SPEECH_TOKEN")
+SPEECH_DIR = STATE_DIR / "speech"  # where the packaged model is put together
+
+# --- recordings -----------------------------------------------------------------------------------
+# Where parts of uploads wait until a file is whole; several web hosts share it.
+RECORDING_SPOOL = Path(env.text("RECORDING_SPOOL") or STATE_DIR / "spool")
 
 # --- people ---------------------------------------------------------------------------------------
 DEMO = not PRODUCTION  # the sign-in page names the demo's accounts

@@ -55,6 +55,19 @@ class OwnScreen(Protocol):
         ...
 
 
+@runtime_checkable
+class Limited(Protocol):
+    """A Provider that can say which of its limits a computer ran into, until it is stopped."""
+
+    def causes(self, handle: Handle) -> list[str]:
+        """Return what the kernel counted, in words: processes ended for memory or refused."""
+        ...
+
+    def refused(self, handle: Handle) -> list[dict[str, object]]:
+        """Return where it was not let: host, port, why. The computer chose host and port."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A file or folder of the desktop's home: `path` relative to it, `size` in bytes."""

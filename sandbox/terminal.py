@@ -3,6 +3,9 @@
 Bytes are the terminal's, in both directions; text frames are JSON. The page begins with
 {"terminal": "" or an id, "offset", "columns", "rows"} and may send {"columns", "rows"} later; it is
 told {"terminal", "offset"} after every piece, so that it can go on after a break, and {"exit"}.
+
+Of what a hand types, the command lines are kept that the computer's shell says it was given, one for
+each Enter at most: not what programs are told, so no password that one asks for.
 """
 
 from __future__ import annotations
@@ -20,9 +23,10 @@ from functools import partial
 from typing import Any, TypeVar
 
 from sandbox.capabilities import Terminals
+from sandbox.commands import Commands
 from sandbox.escapes import Escapes
 from sandbox.provider import ActionFailed, Desktop, SandboxError, StaleLease
-from sandbox.screen.gate import Close, Gate, Grant, Hint, Refused
+from sandbox.screen.gate import Close, Command, Gate, Grant, Hint, Refused
 from sandbox.screen.stream import HOLD_S, RECHECK_S, Message, Receive, Send, redeemed, same_origin
 
 log = logging.getLogger(__name__)
@@ -31,6 +35,10 @@ MAX_OPEN = 24
 MAX_INPUT = 64 * 1024
 _FIRST_S = 10.0
 _WAIT_MS = 1000
+_MOST_ENTERED = 200
+_TOLD_WITHIN_S = 0.3
+"""How long the shell may take to say which command it was given before control is handed back."""
+
 T = TypeVar("T")
 Connect = Callable[[Grant], Desktop]
 
@@ -97,6 +105,9 @@ class _Stream:
         self._held_until = 0.0
         self._look_again = asyncio.Event()
         self._writing = asyncio.Lock()
+        self._hand = gate.hand(grant)
+        self._entered = 0  # how often Enter was pressed since the shell last told of a command
+        self._told = asyncio.Event()
 
     async def run(self, connect: Connect) -> Refused | None:
         """Relay until the page leaves, the program or the grant ends; return why."""
@@ -126,6 +137,9 @@ class _Stream:
         except SandboxError as error:
             log.warning("lease %s: its terminal: %s", self._grant.lease_id, error)
             return Refused(Close.DESKTOP_GONE, "the desktop does not answer")
+        finally:
+            if self._hand is not None:
+                await self._hand.close()
 
     async def _relay(self, desktop: Terminals, wish: _Wish) -> Refused | None:
         terminal = wish.terminal or await self._in_thread(
@@ -152,13 +166,14 @@ class _Stream:
                 await asyncio.gather(*pumps, return_exceptions=True)
 
     async def _to_page(self, desktop: Terminals, terminal: str, offset: int) -> None:
-        escapes = Escapes()
+        escapes, commands = Escapes(), Commands()
         while True:
             output = await self._in_thread(
                 partial(desktop.read_terminal, terminal, offset=offset, wait_ms=_WAIT_MS)
             )
             offset = output.offset
             if output.data:
+                self._keep(commands.feed(output.data))
                 began = time.monotonic()
                 shown = await self._in_thread(partial(escapes.feed, output.data))
                 took = time.monotonic() - began
@@ -193,6 +208,7 @@ class _Stream:
                 return Refused(Close.PROTOCOL, f"more than {MAX_INPUT} bytes at once")
             async with self._writing:
                 if self._typing and data:
+                    await self._enters(data)
                     await self._in_thread(
                         partial(
                             desktop.write_terminal,
@@ -202,6 +218,23 @@ class _Stream:
                             action_id=uuid.uuid4().hex,
                         )
                     )
+
+    async def _enters(self, data: bytes) -> None:
+        """Note what may become a command, and take the picture that its step shows."""
+        presses = data.count(b"\r") + data.count(b"\n")
+        if presses and self._hand is not None:
+            await self._hand.take_frame()
+            self._entered = min(self._entered + presses, _MOST_ENTERED)
+            self._told.clear()
+
+    def _keep(self, commands: list[str]) -> None:
+        """Keep command lines that somebody has entered here; others are the guest's invention."""
+        for command in commands[: self._entered]:
+            if self._hand is not None:
+                self._hand.add(Command(command), 0)
+        if commands:
+            self._entered = max(0, self._entered - len(commands))
+            self._told.set()
 
     async def _watch(self) -> Refused:
         """Look at the grant now, at every hint and every RECHECK_S; return once it has ended."""
@@ -213,7 +246,10 @@ class _Stream:
                 return standing
             if self._look_again.is_set():
                 continue  # a hint came while the row was read: the answer may be the old one
-            self._typing = standing.human_control and now() >= self._held_until
+            may_type = standing.human_control and now() >= self._held_until
+            if may_type and not self._typing and self._hand is not None:
+                self._hand.begin()
+            self._typing = may_type
             with suppress(TimeoutError):
                 async with asyncio.timeout(RECHECK_S):
                     await self._look_again.wait()
@@ -230,6 +266,13 @@ class _Stream:
         self._hold()
         async with self._writing:
             pass
+        if self._entered:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_TOLD_WITHIN_S):
+                    await self._told.wait()
+        self._entered = 0
+        if self._hand is not None:
+            await self._hand.flush()
 
     def _hold(self) -> None:
         self._held_until = asyncio.get_running_loop().time() + HOLD_S

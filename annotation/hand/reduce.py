@@ -1,7 +1,7 @@
 """What a hand did, as actions: a pure function from raw input to canonical steps.
 
 Clicks, double clicks (< 0.5 s, < 4 px), drags (> 6 px, path kept), long presses, scrolls (one axis
-and direction, gaps < 1 s), typing (broken by click, scroll, hotkey, Enter, gaps > 2 s) and hotkeys.
+and direction, gaps < 1 s), typing (broken by click, scroll, hotkey, Enter, gaps > 2 s), hotkeys, and command lines of a terminal.
 Every step carries the picture from before its first press.
 """
 
@@ -24,6 +24,7 @@ from trajectory import (
     LongPress,
     Point,
     Scroll,
+    Shell,
     Type,
 )
 
@@ -47,7 +48,7 @@ WHEEL = {3: (0, -1), 4: (0, 1), 5: (-1, 0), 6: (1, 0)}  # bit of the mask -> (dx
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One raw input: a pointer with its whole button mask, or a key going down or up.
+    """One raw input: a pointer with its whole button mask, a key going down or up, a command line.
 
     `at` in seconds; `observation` is what was on the screen before it, where a picture was taken.
     """
@@ -59,6 +60,7 @@ class Event:
     buttons: int | None = None
     keysym: int | None = None
     down: bool | None = None
+    command: str = ""
     observation: dict[str, Any] | None = None
 
 
@@ -116,7 +118,10 @@ class _Hand:
     def take(self, event: Event) -> None:
         if event.observation is None and self.last is not None:
             event = replace(event, observation=self.last.observation)
-        if event.keysym is not None:
+        if event.command:
+            self._end_typing()
+            self._add(Shell(event.command), event, event.at)
+        elif event.keysym is not None:
             self._key(event, event.keysym)
         else:
             self._pointer(event)

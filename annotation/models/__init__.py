@@ -6,6 +6,17 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from annotation.models.devices import Device, DeviceCode, WrongCode
+from annotation.models.recordings import (
+    Consent,
+    Recording,
+    RecordingFile,
+    RecordingReview,
+    RecordingStep,
+    Rewording,
+    Utterance,
+)
+
 
 class Task(models.Model):
     """An instruction, a starting state, and how to tell that it was done."""
@@ -21,6 +32,12 @@ class Task(models.Model):
     domain = models.CharField(max_length=64, blank=True)
     pool = models.CharField(
         max_length=64, blank=True, help_text="the pool whose computers it needs; empty: the default"
+    )
+    recorded_as = models.CharField(
+        max_length=16,
+        blank=True,
+        choices=Recording.Kind,
+        help_text="for contributors' recorders and not for the workbench: what they are asked for",
     )
     setup = models.JSONField(default=list, blank=True)
     verifier = models.JSONField(default=dict, blank=True)
@@ -277,3 +294,27 @@ class StepReview(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["review", "step"], name="one_mark_per_step")]
+
+
+__all__ = [
+    "Consent",
+    "Decision",
+    "DecisionPoint",
+    "Device",
+    "DeviceCode",
+    "Proposal",
+    "Pseudonym",
+    "Recording",
+    "RecordingFile",
+    "RecordingReview",
+    "RecordingStep",
+    "Review",
+    "Rewording",
+    "Session",
+    "Skip",
+    "Step",
+    "StepReview",
+    "Task",
+    "Utterance",
+    "WrongCode",
+]

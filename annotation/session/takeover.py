@@ -145,5 +145,6 @@ def _event(row: InputEvent) -> Event:
         buttons=row.buttons,
         keysym=row.keysym,
         down=row.down,
+        command=row.text,
         observation=row.observation,
     )

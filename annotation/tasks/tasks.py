@@ -61,7 +61,9 @@ def offered(user: User) -> QuerySet[Task]:
         status__in=[Session.Status.EXPIRED, Session.Status.FAILED]
     )
     skipped = Skip.objects.filter(task=OuterRef("pk"), user=user)
-    return Task.objects.filter(~Exists(mine), ~Exists(skipped), state=Task.State.OPEN)
+    return Task.objects.filter(
+        ~Exists(mine), ~Exists(skipped), state=Task.State.OPEN, recorded_as=""
+    )
 
 
 def claim(*, user: User) -> Task:

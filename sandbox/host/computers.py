@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from sandbox import pool
-from sandbox.capabilities import OwnScreen, Snapshots
+from sandbox.capabilities import Limited, OwnScreen, Snapshots
+from sandbox.host import limits
 from sandbox.images import spec_for
 from sandbox.models import Pool, Sandbox
 from sandbox.proof import mark, prove
@@ -67,6 +68,7 @@ class Computers:
         """End the computer and all that it left, and say gone; raises SandboxError."""
         self._forget(sandbox)
         if sandbox.provider in self.providers:
+            self._note_limits(sandbox)
             self._clear(sandbox)
         pool.mark_gone(sandbox)
 
@@ -76,7 +78,7 @@ class Computers:
             provider = self._provider(sandbox)
             if not provider.alive(sandbox.as_handle()):
                 self._missed[sandbox.pk] = MISSED_PROBES
-                raise DesktopLost("its process is gone")
+                raise DesktopLost(_why_gone(sandbox, provider))
             self._desktop(sandbox, provider).health()
         except SandboxError as error:
             self._hang_up(sandbox)
@@ -104,6 +106,8 @@ class Computers:
         snapshots = rules is not None and rules.reset_by == Pool.ResetBy.SNAPSHOT
         self._forget(sandbox)
         resetting = sandbox.state == Sandbox.State.RESETTING
+        if resetting:
+            self._note_limits(sandbox)
         if snapshots and resetting and isinstance(provider, Snapshots):
             return self._proved(sandbox, provider.restore(sandbox.as_handle(), CLEAN))
         self._clear(sandbox)
@@ -141,6 +145,13 @@ class Computers:
             if handle.name == sandbox.name:
                 provider.stop(handle)
 
+    def _note_limits(self, sandbox: Sandbox) -> None:
+        provider = self._provider(sandbox)
+        if not isinstance(provider, Limited) or not sandbox.handle:
+            return
+        if found := limits.ran_into(provider, sandbox.as_handle()):
+            pool.note_limits(sandbox, ran_into=found)
+
     # -- asking ----------------------------------------------------------------------------
 
     def _provider(self, sandbox: Sandbox) -> Provider:
@@ -169,12 +180,16 @@ class Computers:
 
 
 def _spec(sandbox: Sandbox) -> SandboxSpec:
-    spec, rules = spec_for(sandbox), sandbox.pool
-    if rules is None:
-        return spec
-    return replace(
-        spec,
-        memory_mb=rules.memory_mb,
-        cpus=rules.cpus,
-        network=rules.network or spec.network,
-    )
+    allow = tuple(str(rule) for rule in sandbox.egress)
+    network = sandbox.network or ("allowlist" if allow else "none")
+    spec, rules = replace(spec_for(sandbox), network=network, allow=allow), sandbox.pool
+    return spec if rules is None else replace(spec, memory_mb=rules.memory_mb, cpus=rules.cpus)
+
+
+def _why_gone(sandbox: Sandbox, provider: Provider) -> str:
+    """Return what its provider says of a computer whose process is gone."""
+    try:
+        provider.connect(sandbox.as_handle()).close()
+    except SandboxError as error:
+        return f"its process is gone: {error}"
+    return "its process is gone"

@@ -162,8 +162,7 @@ def claim_at_once(wish: Wish, *, now: datetime) -> Lease | None:
     None where there is more to look at than one statement may decide. Raises IntegrityError for a
     key that was taken at this moment.
     """
-    values = _values(wish, now=now) | {"name": wish.pool}
-    return _lease(wish, prepared.run(_statement(_AT_ONCE, True, True), values))
+    return _lease(wish, prepared.run(*statement_at_once(wish, now=now)))
 
 
 def claim(wish: Wish, seen: Seen, *, now: datetime, pool: int | None) -> Lease | None:
@@ -172,6 +171,12 @@ def claim(wish: Wish, seen: Seen, *, now: datetime, pool: int | None) -> Lease |
     Preferred are those that have answered within FRESH. Raises IntegrityError for a taken key.
     """
     return _lease(wish, prepared.run(*statement(wish, seen, now=now, pool=pool)))
+
+
+def statement_at_once(wish: Wish, *, now: datetime) -> tuple[str, dict[str, object]]:
+    """Return the SQL of a claim at once and what it is filled with."""
+    values = _values(wish, now=now) | {"name": wish.pool}
+    return _statement(_AT_ONCE, in_pool=True, in_queue=True), values
 
 
 def statement(
@@ -186,11 +191,11 @@ def statement(
     kind = _NEWCOMER
     if seen.request_state == LeaseRequest.State.WAITING:
         kind, values["request"] = _WAITING, seen.request
-    return _statement(kind, pool is not None, seen.pool is not None), values
+    return _statement(kind, in_pool=pool is not None, in_queue=seen.pool is not None), values
 
 
 @cache
-def _statement(kind: str, in_pool: bool, in_queue: bool) -> str:
+def _statement(kind: str, *, in_pool: bool, in_queue: bool) -> str:
     pool = "= (SELECT id FROM allowed)" if kind == _AT_ONCE else "= %(pool)s"
     queue = "= p.id" if kind == _AT_ONCE else "= %(queue)s"
     claimable = _CLAIMABLE.format(pool=pool if in_pool else "IS NULL")

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from django.contrib.auth.models import User
 
+from sandbox.leasing import prepared
 from sandbox.leasing.queue import NoCapacity
-from sandbox.models import Lease, LeaseRequest, Quota
+from sandbox.models import Quota
 
 RETRY_AFTER_S = 5.0
+
+_COUNT = """
+SELECT
+    (SELECT count(*) FROM sandbox_lease WHERE owner_id = %(owner)s AND state = 'active'),
+    (SELECT count(*) FROM sandbox_leaserequest
+        WHERE owner_id = %(owner)s AND state = 'waiting' AND idempotency_key <> %(key)s)
+"""
 
 
 class QuotaFull(NoCapacity):
@@ -34,11 +42,6 @@ def admit(owner: User, *, most: int, key: str) -> None:
 
     The request with `key` is the one that asks and does not count.
     """
-    running = Lease.objects.filter(owner=owner, state=Lease.State.ACTIVE).count()
-    pending = (
-        LeaseRequest.objects.filter(owner=owner, state=LeaseRequest.State.WAITING)
-        .exclude(idempotency_key=key)
-        .count()
-    )
+    running, pending = prepared.run(_COUNT, {"owner": owner.pk, "key": key})[0]
     if running + pending >= most:
         raise QuotaFull(running=running, pending=pending, most=most)

@@ -36,6 +36,9 @@ class Sandbox(models.Model):
     handle = models.JSONField(default=dict)
     width = models.PositiveIntegerField(default=1280)
     height = models.PositiveIntegerField(default=720)
+    # What it may reach, as its pool said when it was made: a rule is never changed under a computer.
+    network = models.CharField(max_length=32, blank=True, default="")
+    egress = models.JSONField(default=list)
     reuse_count = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField(auto_now_add=True)
     born_at = models.DateTimeField(null=True)  # when this boot began

@@ -33,6 +33,7 @@ class InputEvent(models.Model):
     class Kind(models.TextChoices):
         POINTER = "pointer"
         KEY = "key"
+        COMMAND = "command"  # a line that was entered in a terminal
 
     lease = models.ForeignKey(Lease, on_delete=models.CASCADE, related_name="input_events")
     seq = models.PositiveIntegerField()
@@ -43,6 +44,7 @@ class InputEvent(models.Model):
     buttons = models.IntegerField(null=True)
     keysym = models.IntegerField(null=True)
     down = models.BooleanField(null=True)
+    text = models.TextField(blank=True)
     frame = models.CharField(max_length=64, blank=True)
     observation = models.JSONField(null=True)
 

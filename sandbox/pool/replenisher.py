@@ -8,12 +8,11 @@ from datetime import timedelta
 from django.db import transaction
 from django.utils import timezone
 
-from sandbox.capabilities import OwnScreen
 from sandbox.models import Pool, Sandbox
 from sandbox.pool.breaker import on_trial, pause_s
 from sandbox.pool.demand import warm_target
 from sandbox.pool.placement import room
-from sandbox.pool.states import COMING, LIVE, provider, retire, worn
+from sandbox.pool.states import COMING, LIVE, retire, worn
 
 PLACED_WITHIN = timedelta(seconds=60)
 """How long a row may wait for a host. It was made because one had room, so somebody died or is stuck."""
@@ -47,7 +46,7 @@ def _retire(pool: Pool, rows: list[Sandbox], target: int) -> list[Sandbox]:
         cause = ""
         if row.state == _READY:
             row.pool = pool
-            cause = _changed(pool, row) or worn(row)
+            cause = worn(row)
             if not cause and warm > target and row.ready_at and row.ready_at < idle_before:
                 cause = f"not needed: {target} warm are enough"
         if cause and retire(row, cause=cause):
@@ -55,14 +54,6 @@ def _retire(pool: Pool, rows: list[Sandbox], target: int) -> list[Sandbox]:
         else:
             kept.append(row)
     return kept
-
-
-def _changed(pool: Pool, row: Sandbox) -> str:
-    own_screen = isinstance(provider(pool.provider), OwnScreen)
-    for name in ("provider", "image") if own_screen else ("provider", "image", "width", "height"):
-        if getattr(row, name) != getattr(pool, name):
-            return f"the pool's {name} is {getattr(pool, name)} now"
-    return ""
 
 
 def _missing(pool: Pool, rows: list[Sandbox], target: int) -> int:
@@ -85,6 +76,8 @@ def _new(pool: Pool) -> Sandbox:
         image=pool.image,
         width=pool.width,
         height=pool.height,
+        network=pool.network,
+        egress=pool.egress,
         host="",
         state_deadline=timezone.now() + PLACED_WITHIN,
     )

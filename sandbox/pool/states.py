@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 
 from django.conf import settings
+from django.db import transaction
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from sandbox import providers
-from sandbox.leasing import leases
-from sandbox.models import Lease, Sandbox
+from sandbox.capabilities import OwnScreen
+from sandbox.leasing import audit, leases
+from sandbox.models import Lease, Pool, Sandbox
 from sandbox.provider import Handle, Provider
 
 START_WITHIN = timedelta(minutes=5)
@@ -135,16 +137,29 @@ def drain(host: str) -> int:
 def worn(sandbox: Sandbox) -> str:
     """Return why a computer should not be used again, "" if it may be.
 
-    A ready one may be too old; one that is to be reset may have been used too often, too.
+    A ready one may be too old, or not what its pool is now; one that is to be reset may have been
+    used too often, too.
     """
     if sandbox.pool is None:
         return ""
+    if changed := _changed(sandbox, sandbox.pool):
+        return changed
     resetting = sandbox.state == Sandbox.State.RESETTING
     if resetting and sandbox.reuse_count >= sandbox.pool.max_reuses:
         return f"worn: used again {sandbox.reuse_count} times"
     age = timezone.now() - sandbox.created_at
     if age > timedelta(seconds=sandbox.pool.max_age_s):
         return f"worn: {age.total_seconds() / 3600:.1f} hours old"
+    return ""
+
+
+def _changed(sandbox: Sandbox, now: Pool) -> str:
+    names = ["provider", "image", "network", "egress"]
+    if not isinstance(provider(now.provider), OwnScreen):
+        names += ["width", "height"]
+    for name in names:
+        if getattr(sandbox, name) != (value := getattr(now, name)):
+            return f"the pool's {name} is {value or 'nothing'} now"
     return ""
 
 
@@ -155,6 +170,22 @@ def not_ended(sandbox: Sandbox, *, why: str) -> bool:
         state=Sandbox.State.FAILED, state_deadline=timezone.now() + STOP_WITHIN, cause=cause
     )
     return bool(changed)
+
+
+def note_limits(sandbox: Sandbox, *, ran_into: Sequence[str]) -> None:
+    """Keep which limits a computer ran into: on the trail, and in its cause where it is ending."""
+    words = "; ".join(ran_into)
+    with transaction.atomic():
+        row = Sandbox.objects.select_for_update(no_key=True).get(pk=sandbox.pk)
+        if row.state in ENDING:
+            if words in row.cause:
+                return
+            row.cause = f"{row.cause}; {words}" if row.cause else words
+            row.save(update_fields=["cause"])
+        audit.record(
+            "sandbox.limited", by=f"host:{row.host}", host=row.host, sandbox=row.name,
+            ran_into=words,
+        )  # fmt: skip
 
 
 def mark_gone(sandbox: Sandbox) -> bool:

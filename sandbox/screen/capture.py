@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from sandbox.screen.gate import Command
 from sandbox.screen.rfb import Key, Pointer
 
 log = logging.getLogger(__name__)
@@ -46,7 +47,7 @@ class Captured:
     """
 
     at: float
-    event: Key | Pointer
+    event: Key | Pointer | Command
     frame: str = ""
     observation: dict[str, Any] | None = None
 
@@ -78,7 +79,7 @@ class Capture:
         self._snapping_at = -1  # how many events had been forwarded when it began
         self._move: Captured | None = None
         self._buttons = 0
-        self._last: Key | Pointer | None = None
+        self._last: Key | Pointer | Command | None = None
         self._last_at = 0.0
         self._last_press: tuple[float, Pointer] = (0.0, Pointer(0, 0, 0))
         self._due = asyncio.Event()
@@ -126,10 +127,10 @@ class Capture:
                 latest.observation,
             )
 
-    def add(self, event: Key | Pointer, pressed: int) -> None:
+    def add(self, event: Key | Pointer | Command, pressed: int) -> None:
         """Keep `event`; of the moves without a button only the last before a press is kept."""
         now = time.monotonic()
-        released = isinstance(event, Key) and not event.down
+        released = isinstance(event, Command) or (isinstance(event, Key) and not event.down)
         if isinstance(event, Pointer):
             released = bool(self._buttons & ~event.buttons)
             self._buttons = event.buttons

@@ -65,6 +65,13 @@ class Hint:
     controller: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command line that was entered in a terminal of the computer."""
+
+    text: str
+
+
 class Hand(Protocol):
     """Keeps what a hand does while it has control."""
 
@@ -80,8 +87,8 @@ class Hand(Protocol):
         """Take that picture; never raises, and returns within its deadline."""
         ...
 
-    def add(self, event: Key | Pointer, pressed: int) -> None:
-        """Keep `event`, which is being forwarded now."""
+    def add(self, event: Key | Pointer | Command, pressed: int) -> None:
+        """Keep `event`, which is being forwarded now, or is a command line that was."""
         ...
 
     async def flush(self) -> None:

@@ -24,7 +24,7 @@ from sandbox.models import InputEvent, Lease
 from sandbox.provider import Desktop
 from sandbox.screen import hints, tickets
 from sandbox.screen.capture import Capture, Captured, Snapshot
-from sandbox.screen.gate import Grant, Hand, Hint, Refused, Standing
+from sandbox.screen.gate import Command, Grant, Hand, Hint, Refused, Standing
 from sandbox.screen.rfb import Pointer
 from sandbox.screen.stream import Relay
 from sandbox.terminal import TerminalRelay
@@ -120,6 +120,8 @@ def _row(lease_id: int, seq: int, captured: Captured) -> InputEvent:
     what: dict[str, Any]
     if isinstance(event, Pointer):
         what = {"kind": "pointer", "x": event.x, "y": event.y, "buttons": event.buttons}
+    elif isinstance(event, Command):
+        what = {"kind": "command", "text": event.text}
     else:
         what = {"kind": "key", "keysym": event.keysym, "down": event.down}
     return InputEvent(

@@ -4,7 +4,7 @@ import { bindDialogs, bindKeys, openDialog } from "./keys.js";
 
 const $ = (id) => document.getElementById(id);
 
-export function bindControls({ root, desktop, edit, pick, decide, choose, number, step, control, ask, verb, refresh, keep, own, refused }) {
+export function bindControls({ root, desktop, edit, pick, decide, choose, number, step, control, ask, verb, refresh, keep, own, refused, shell, services }) {
   const acts = { control, ask, own };
   const live = (verb) => () => !$("verbs").inert && verb();
   const typing = (verb) => () => !$("editor").inert && verb();
@@ -16,6 +16,7 @@ export function bindControls({ root, desktop, edit, pick, decide, choose, number
     e: typing(() => edit.focus("thought")), a: typing(() => edit.focus("command")), o: typing(own),
     p: typing(pick.toggle), r: typing(() => $("hint").focus()),
     t: live(control), "Ctrl+Alt+t": live(control),
+    c: shell.toggle, "Ctrl+Alt+c": shell.toggle, v: services.toggle,
     f: live(() => openDialog("finish-dialog")), i: live(() => openDialog("infeasible-dialog")),
     b: live(() => openDialog("report-dialog")), s: live(() => openDialog("skip-dialog")),
     "?": () => openDialog("help-dialog"),

@@ -27,6 +27,7 @@ function enter({ url, ticket }) {
 
 export function servicesMenu() {
   let ports = "";
+  let byKey = false; // opened by a key: the first service gets the focus
 
   async function open(port) {
     const answer = await ask(`${ports}/${port}/open`, "POST");
@@ -49,9 +50,21 @@ export function servicesMenu() {
     const answer = await ask(ports, "GET");
     const found = (answer.ports ?? []).map(row);
     list.replaceChildren(...(found.length ? found : [answer.error ?? "No program listens on a port."]));
+    if (byKey) list.querySelector("button")?.focus();
+    byKey = false;
+  });
+  menu().addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !menu().open) return;
+    menu().open = false;
+    menu().querySelector("summary").focus();
   });
 
   return {
+    toggle() {
+      if (!ports) return;
+      byKey = !menu().open;
+      menu().open = byKey;
+    },
     /** Say where tickets of the lease are had: its ports are beside. */
     follow({ ticket }) {
       const now = ticket ? ticket.replace(/ticket$/, "ports") : "";

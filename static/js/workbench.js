@@ -219,7 +219,7 @@ function number(rank, atOnce) {
 }
 
 bindControls({
-  root, desktop: $("desktop"), edit, pick, decide, choose, number, step, control, ask, verb, refresh, keep,
+  root, desktop: $("desktop"), edit, pick, decide, choose, number, step, control, ask, verb, refresh, keep, shell, services,
   own: () => { edit.load(null); mark(); edit.focus("command"); },
   refused(answer) {
     notice(answer.message);

@@ -20,13 +20,12 @@ def make_sandbox(
     state: str = Sandbox.State.READY,
     **fields: Any,
 ) -> Sandbox:
-    handle = Handle(provider="fake", name=name, boot_id=f"boot-{name}")
+    handle = Sandbox.handle_record(Handle(provider="fake", name=name, boot_id=f"boot-{name}"))
     return Sandbox.objects.create(
         name=name,
         provider="fake",
-        **{"host": "here", **fields},
+        **{"host": "here", "handle": handle, **fields},
         state=state,
-        handle=Sandbox.handle_record(handle),
         ready_at=timezone.now() - timedelta(seconds=age_s),
     )
 

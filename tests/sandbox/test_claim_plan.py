@@ -11,12 +11,12 @@ from sandbox.models import LeaseRequest, Pool, Sandbox
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("waiting", [False, True], ids=["newcomer", "waiting"])
-def test_the_plan_is_flat(waiting: bool) -> None:
+@pytest.mark.parametrize("who", ["at once", "newcomer", "waiting"])
+def test_the_plan_is_flat(who: str) -> None:
     pool = Pool.objects.create(name="p", provider="fake")
     now = timezone.now()
     request = None
-    if waiting:
+    if who == "waiting":
         request = LeaseRequest.objects.create(
             pool=pool, tenant="t", purpose="agent", priority=10, turn=1, idempotency_key="planned",
             enqueued_at=now, last_asked_at=now, bind_deadline=now + timedelta(hours=1),
@@ -24,7 +24,7 @@ def test_the_plan_is_flat(waiting: bool) -> None:
     looked_at = []
     for more in (1000, 9000):
         fill(pool, more, leased_each=5)
-        planned = plan(pool, request=request)
+        planned = plan(pool, request=request, at_once=who == "at once")
         scans = {
             (node["Node Type"], node.get("Index Name"))
             for node in nodes(planned)

@@ -1,5 +1,6 @@
 """Leases: one owner at a time, whatever happens at once."""
 
+import threading
 from datetime import timedelta
 from typing import Any
 
@@ -7,12 +8,15 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from sandbox.leasing import leases, quota, reaper
+from sandbox.leasing import fence, leases, prepared, quota, reaper
 from sandbox.models import AuditEvent, Host, InputEvent, Lease, Pool, Sandbox
+from sandbox.provider import SandboxSpec, StaleLease
+from sandbox.providers.fake import FakeProvider
 from sandbox.screen.capture import Captured
 from sandbox.screen.relay import append
 from sandbox.screen.rfb import Key
 from tests.sandbox.rows import acquire, at_once, make_sandbox
+from trajectory import Move
 
 State = Sandbox.State
 
@@ -269,11 +273,55 @@ def test_the_trail_says_who_held_what_and_cannot_be_changed(annotator: Any) -> N
             change()
 
 
-def test_a_claim_takes_few_statements(annotator: Any, django_assert_max_num_queries: Any) -> None:
-    make_sandbox("desk-1")
-    make_sandbox("desk-2")
-    with django_assert_max_num_queries(2 + 2):  # and the savepoint's two
-        acquire(annotator, "free")
+@pytest.mark.django_db(transaction=True)
+def test_a_claim_and_a_release_are_one_statement_each(
+    annotator: Any, django_assert_num_queries: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = Pool.objects.create(name="own", provider="fake")
+    make_sandbox("desk-1", pool=own)
+    make_sandbox("desk-2", pool=own)
+    ran: list[str] = []
+    run = prepared.run
+    monkeypatch.setattr(prepared, "run", lambda text, of: ran.append(text) or run(text, of))
+    with django_assert_num_queries(0):  # Django's own
+        lease = acquire(annotator, "free", pool="own")
+        assert len(ran) == 1
+        leases.release(lease, reason="done")
+        assert len(ran) == 2
     quota.set_most(user=None, most=5)
-    with django_assert_max_num_queries(4 + 2):
-        acquire(annotator, "counted")
+    with django_assert_num_queries(2):  # BEGIN and COMMIT
+        acquire(annotator, "counted", pool="own")
+    assert len(ran) == 6  # and look, count, claim
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_guest_refuses_its_old_holder_once_release_has_returned(annotator: Any) -> None:
+    provider = FakeProvider()
+    handle = provider.start(SandboxSpec("desk-1"))
+    try:
+        make_sandbox(handle=Sandbox.handle_record(handle))
+        lease = acquire(annotator)
+        desktop = leases.connect(lease)
+        desktop.perform(Move(1, 1), epoch=lease.epoch, action_id="in time")
+        with transaction.atomic():
+            leases.release(lease, reason="done")
+            # It may still be undone: until it is not, the lease is its holder's.
+            desktop.perform(Move(2, 2), epoch=lease.epoch, action_id="not yet")
+        with pytest.raises(StaleLease):
+            desktop.perform(Move(3, 3), epoch=lease.epoch, action_id="late")
+    finally:
+        provider.stop(handle)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_guest_that_does_not_answer_holds_no_release_up(
+    annotator: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hangs = threading.Event()
+    monkeypatch.setattr(fence, "WITHIN_S", 0.01)
+    monkeypatch.setattr(FakeProvider, "connect", lambda *_: hangs.wait(30))
+    make_sandbox()
+    lease = leases.release(acquire(annotator), reason="done")
+    assert not hangs.is_set()
+    hangs.set()
+    assert lease.sandbox.state == State.RESETTING

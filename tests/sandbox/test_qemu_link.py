@@ -205,7 +205,7 @@ class Pictures(Screen):
 
     def take(self) -> tuple[dict[str, object], bytes]:
         self.seq += 1
-        return {"seq": self.seq}, b"PNG"
+        return {"seq": self.seq, "width": 4, "height": 3}, b"PNG"
 
     def next_seq(self) -> int:
         self.seq += 1
@@ -236,8 +236,8 @@ async def test_the_host_takes_pictures_and_passes_the_rest_on(tmp_path: Path) ->
         tasks.add(task)
 
     pair = Pair(opened)
-    await pair.host.greet(NONCE)
-    front = Front(pair.host, Pictures())
+    renewed: asyncio.Future[Link] = asyncio.get_running_loop().create_future()
+    front = Front(renewed, Pictures(), size=(4, 3))
     served = await asyncio.start_unix_server(front.serve, str(tmp_path / "front.sock"))
     reader, writer = await asyncio.open_unix_connection(str(tmp_path / "front.sock"))
 
@@ -249,10 +249,15 @@ async def test_the_host_takes_pictures_and_passes_the_rest_on(tmp_path: Path) ->
         return json.JSONDecoder().raw_decode(answer.decode())[0]
 
     assert (await ask("/v1/observe", b"{}"))["seq"] == 1
+    await pair.host.greet(NONCE)
+    entering = asyncio.ensure_future(ask("/v1/epoch", b'{"epoch": 0}'))
+    assert (await asyncio.wait({entering}, timeout=0.05))[1] and inside == []  # not before its time
+    renewed.set_result(pair.host)
+    await entering
     assert (await ask("/v1/epoch", b'{"epoch": 1}'))["seq"] == 99
     assert (await ask("/v1/observe", b'{"elements": true}'))["seq"] == 2  # our count, its elements
     assert (await ask("/v1/observe", b'{"elements": false}'))["seq"] == 3
-    assert inside == [b'/v1/epoch {"epoch": 1}', b'/v1/observe {"elements": true}']
+    assert inside[1:] == [b'/v1/epoch {"epoch": 1}', b'/v1/observe {"elements": true}']
     writer.write(b"POST /v1/epoch HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
     async with asyncio.timeout(10):
         assert await reader.read() == b""  # it does not say how long it is

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -12,9 +13,10 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
+from sandbox.commands import Commands
 from sandbox.provider import Desktop, Handle, SandboxSpec
 from sandbox.providers.fake import FakeProvider
-from sandbox.screen.gate import Close, Grant, Hint, Refused
+from sandbox.screen.gate import Close, Command, Grant, Hint, Refused
 from sandbox.terminal import TerminalRelay
 from tests.sandbox.relays import MemoryGate, serving
 from tests.sandbox.screens import until
@@ -215,3 +217,58 @@ async def test_endless_output_reaches_the_page_and_can_be_stopped(
             while b"42done" not in shown:
                 await socket.send(b"echo $((40+2))done\n")
                 shown = (await hear(socket, b"done"))[0]
+
+
+async def test_command_lines_of_a_hand_are_kept_and_passwords_are_not(
+    port: int, gate: MemoryGate
+) -> None:
+    async with dial(port, gate.ticket()) as socket:
+        await wish(socket)
+        await socket.send(b"echo  'a b' | tr a-z A-Z\r")
+        await hear(socket, b"A B")
+        await socket.send(b"mkdir -p deep; cd deep\r")
+        await socket.send(b" read -s -p 'Pass''word: ' it; echo got-${#it}\r")
+        await hear(socket, b"Password: ")
+        await socket.send(b"geheim\r")
+        await hear(socket, b"got-6")
+        await socket.send(b"\x1b[A\x1b[A\r")  # an earlier line out of the history
+        await socket.send(b"never\x03")
+        import asyncio as a; await a.sleep(3); print([r.event for r in gate.camera.rows])
+        await until(lambda: len(gate.camera.rows) == 4)
+        # A program that says what bash says: nobody has pressed Enter for these.
+        forged = "for i in 1 2 3; do printf '\\e]7770;%s\\a' ZXZpbA==; done"
+        await socket.send(f"{forged}; echo en''d\r".encode())
+        await hear(socket, b"end")
+    await until(lambda: len(gate.camera.rows) >= 5)
+    said = [row.event.text for row in gate.camera.rows if isinstance(row.event, Command)]
+    assert said[0] == "echo  'a b' | tr a-z A-Z"
+    assert said[1] == "mkdir -p deep; cd deep"
+    assert said[2].startswith("cd ") and said[2].endswith("it; echo got-${#it}")
+    assert said[3].endswith("mkdir -p deep; cd deep")
+    assert said[4].endswith("echo en''d") and len(said) == 5
+    assert not any("geheim" in text or "never" in text for text in said)
+    assert all(row.observation is not None for row in gate.camera.rows)
+
+
+async def test_what_was_entered_last_is_kept_when_control_goes_back(
+    port: int, gate: MemoryGate
+) -> None:
+    async with dial(port, gate.ticket()) as socket:
+        await wish(socket)
+        await hear(socket, b"$ ")
+        await socket.send(b"sleep 30\r")
+        await hear(socket, b"sleep")
+        await gate.quiet[0]()
+        assert [row.event for row in gate.camera.rows] == [Command("sleep 30")]
+
+
+def test_a_told_command_is_found_however_it_is_cut() -> None:
+    said = b"x\x1b]7770;" + base64.b64encode("echo é\0".encode()) + b"\x07y"
+    for at in range(len(said)):
+        commands = Commands()
+        assert commands.feed(said[:at]) + commands.feed(said[at:]) == ["echo é"]
+    endless = Commands()
+    for _ in range(100):
+        assert endless.feed(b"\x1b]7770;" + b"A" * 10_000) == []
+    assert len(endless._held) <= 13_000
+    assert endless.feed(b"\x07" + said) == ["echo é"]

@@ -23,7 +23,7 @@ from training.rollouts import episodes
 
 WORKER = "from tests.training import streaming_parts; streaming_parts.work()"
 SUPERVISOR = """
-from training import supervise
+from training.runs import supervise
 supervise.POLL_S = 0.1
 supervise.supervise(int(sys.argv[3]))
 """

@@ -269,7 +269,7 @@ def killed_supervisor(
     code = (
         "import sys, django; django.setup(); from django.conf import settings; from pathlib import Path;"
         "settings.RUNS_DIR = Path(sys.argv[2]); settings.STORAGE_URL = sys.argv[3];"
-        "from training import supervise; supervise.TRAINERS = sys.argv[4];"
+        "from training.runs import supervise; supervise.TRAINERS = sys.argv[4];"
         "supervise.POLL_S = 0.05; supervise.supervise(int(sys.argv[1]))"
     )
     arguments = [str(run.pk), str(settings.RUNS_DIR), settings.STORAGE_URL, trainers]

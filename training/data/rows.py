@@ -52,7 +52,7 @@ class PromptFormat:
 class Row:
     """One training example: the prompt, and the only text that gets loss.
 
-    `loss` is "all" where the text of the prompt gets it too (continual pre-training: training.texts).
+    `loss` is "all" where the text of the prompt gets it too (continual pre-training: training.data.texts).
     """
 
     id: str  # trajectory/step index

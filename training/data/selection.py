@@ -26,7 +26,7 @@ class Filters:
     """What narrows a freeze down; empty means all. Dates are days, both ends included, UTC.
 
     Domain and author are of sessions: asking for one leaves no episode. From `rollouts` on it is
-    about episodes alone: rejection sampling (training.sampling), and who judges what no verifier can.
+    about episodes alone: rejection sampling (training.data.sampling), and who judges what no verifier can.
     """
 
     source: Source = ""

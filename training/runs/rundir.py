@@ -2,7 +2,7 @@
 
     config.yaml    what to do; written once, before the trainer starts
     data.jsonl     one row per line: {"id", "messages", "target", "images", "loss", "weight", "source"}
-    stream.jsonl   episodes as they finish, for trainers that learn from them (training.stream_rows)
+    stream.jsonl   episodes as they finish, for trainers that learn from them (training.data.stream_rows)
     metrics.jsonl  one line per optimiser step, appended
     tensorboard/   the same numbers as event files
     status.json    {"state", "step", "total_steps", "pid", "error", "checkpoint", "time"}

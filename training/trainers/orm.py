@@ -3,7 +3,7 @@
 An outcome reward model in the sense of UI-TARS-2 (arXiv 2509.02544): the policy itself, asked about a
 whole episode (agent.rewards.question), strengthened by labelled episodes and then by single-turn RL.
 
-1. SFT on the true verdicts (training.verdict_rows), successes and failures weighing the same in all.
+1. SFT on the true verdicts (training.data.verdict_rows), successes and failures weighing the same in all.
 2. `rl_steps` of REINFORCE: the model answers each question `rl_group` times, a reply that can be read
    and is right earns 1, any other 0; the baseline is the mean of the group's others (RLOO, arXiv
    2402.14740). It learns the form and the judgement from what it says itself.

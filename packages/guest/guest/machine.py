@@ -11,13 +11,13 @@ import json
 import os
 import shutil
 import socket
-import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
 from typing import Any
 
+from guest import modes
 from guest.boot import HOME, BootError, keep_running, manager_grace, start
 from guest.computer import Computer
 from guest.routes import DESKTOP
@@ -26,7 +26,6 @@ from guest.server import Server
 # A machine without hardware virtualisation boots about ten times slower than a namespace.
 _TIMEOUT_S = 120.0
 _X_SOCKET = "/tmp/.X11-unix/X0"
-_MIN_SIDE, _MAX_SIDE = 200, 4096
 
 
 def main() -> None:
@@ -68,7 +67,7 @@ def _renewed(server: Server, wanted: dict[str, Any]) -> dict[str, object]:
     try:
         width, height = int(wanted["width"]), int(wanted["height"])
         if (width, height) != (server.computer.screen.width, server.computer.screen.height):
-            _resize(width, height)
+            modes.resize(":0", width, height)
             server.computer = Computer(":0", boot_id=wanted["boot_id"])
         else:
             server.computer.renew(wanted["boot_id"])
@@ -77,29 +76,6 @@ def _renewed(server: Server, wanted: dict[str, Any]) -> dict[str, object]:
     except Exception as error:  # the boundary: the host hears what broke
         return {"error": f"{type(error).__name__}: {error}"}
     return {"boot_id": server.computer.boot_id}
-
-
-def _resize(width: int, height: int) -> None:
-    """Give the emulated screen this size in pixels; any timing will do, nothing is scanned out."""
-    if min(width, height) < _MIN_SIDE or max(width, height) > _MAX_SIDE:
-        raise ValueError(f"a screen of {width}x{height} pixels")
-    across = (width, width + 48, width + 80, width + 160)
-    down = (height, height + 3, height + 8, height + 30)
-    clock = across[-1] * down[-1] * 60 / 1e6
-    name = f"{width}x{height}_tandem"
-    listed = _xrandr()
-    output = listed.split(" connected")[0].split()[-1]
-    if name not in listed:
-        _xrandr("--newmode", name, f"{clock:.2f}", *map(str, (*across, *down)))
-        _xrandr("--addmode", output, name)
-    _xrandr("--output", output, "--mode", name)
-
-
-def _xrandr(*arguments: str) -> str:
-    done = subprocess.run(["xrandr", *arguments], capture_output=True, text=True, timeout=20)
-    if done.returncode:
-        raise OSError(f"xrandr {' '.join(arguments)}: {done.stderr.strip()[-300:]}")
-    return done.stdout
 
 
 def _wait_for_panel(computer: Computer) -> None:

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from guest.errors import ActionFailed, NotFound
 from guest.fencing import Gate, Ledger, Result
@@ -23,6 +24,7 @@ MAX_KEPT = 1024 * 1024
 MAX_READ = 256 * 1024
 MAX_WRITE = 64 * 1024
 MAX_SIZE = 1000
+TOLD = Path(__file__).with_name("terminal.bash")
 _MAX_WAIT_MS = 30_000
 _WRITE_S = 5.0
 # An endless output must leave the interpreter to the others: so much, then a pause.
@@ -51,7 +53,7 @@ class Terminal:
             shell = place.environment.get("SHELL") or "/bin/sh"
             self._process = subprocess.Popen(
                 # setsid makes the PTY its controlling terminal: Ctrl+C and job control work.
-                ["setsid", "--ctty", shell, *(("-c", command) if command else ())],
+                ["setsid", "--ctty", shell, *_words(shell, command)],
                 cwd=place.home,
                 # In no locale at all a shell throws away what is typed beyond ASCII.
                 env={"LANG": "C.UTF-8", **place.variables(TERM="xterm-256color")},
@@ -173,6 +175,13 @@ class Terminal:
                 del self._kept[:-MAX_KEPT]
             self._changed.notify_all()
         return len(data)
+
+
+def _words(shell: str, command: str) -> list[str]:
+    """Return what the shell is started with: a person's bash tells of each command before it runs."""
+    if command:
+        return ["-c", command]
+    return ["--rcfile", str(TOLD)] if Path(shell).name == "bash" else []
 
 
 class Terminals:

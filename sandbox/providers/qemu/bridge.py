@@ -17,8 +17,9 @@ import signal
 from pathlib import Path
 from typing import Any
 
+from guest.mux import Link
 from sandbox.provider import DesktopLost
-from sandbox.providers.qemu import way
+from sandbox.providers.qemu import process, way
 from sandbox.providers.qemu.front import Front
 from sandbox.providers.qemu.pictures import Screen
 from sandbox.providers.qemu.way import Way
@@ -33,23 +34,35 @@ class Served:
     """One machine: its way, its screen, and the socket that its clients use."""
 
     def __init__(self, folder: Path) -> None:
-        self._run = folder / "run"
+        self._folder, self._run = folder, folder / "run"
         self._screen = Screen(self._run, started_at=(folder / "about.json").stat().st_mtime)
         self._way: Way | None = None
         self._server: asyncio.Server | None = None
         self._lock = asyncio.Lock()
 
-    async def open(self, renewal: dict[str, Any] | None) -> dict[str, Any]:
-        """Greet the guest, renew it if asked, then serve; an earlier way and its clients end."""
+    async def open(self, renewal: dict[str, Any] | None) -> None:
+        """Greet the guest, renew it if asked; an earlier way and its clients end.
+
+        Its picture can be had meanwhile; nothing gets inside before the guest is who it shall be.
+        """
         async with self._lock:
             await self._shut()
-            self._way = await way.connect(self._run / "way.sock", seconds=_GREET_S)
-            answer = await self._way.renew(renewal, seconds=_RENEW_S) if renewal else {}
-            front = Front(self._way.link, self._screen)
+            inside: asyncio.Future[Link] = asyncio.get_running_loop().create_future()
+            about = process.read(self._folder)
+            front = Front(inside, self._screen, size=(about.width, about.height))
             path = self._run / "guest.sock"
             path.unlink(missing_ok=True)
             self._server = await asyncio.start_unix_server(front.serve, str(path))
-            return answer
+            try:
+                self._way = await way.connect(self._run / "way.sock", seconds=_GREET_S)
+                if renewal is not None:
+                    await self._way.renew(renewal, seconds=_RENEW_S)
+                    way.note_renewed(self._folder)
+                inside.set_result(self._way.link)
+            except BaseException:
+                inside.cancel()  # whoever waits for it sees its connection close
+                await self._shut()
+                raise
 
     async def lost(self) -> None:
         """Return when the way into the machine has ended."""
@@ -63,6 +76,10 @@ class Served:
     def runs(self) -> bool:
         """Whether there may be a machine yet: QEMU's socket is there."""
         return (self._run / "way.sock").exists()
+
+    def renewed(self) -> bool:
+        """Whether the guest has been told who it is since it was forked or restored."""
+        return way.renewed(self._folder)
 
     async def close(self) -> None:
         async with self._lock:
@@ -91,7 +108,7 @@ class Bridge:
     async def run(self) -> None:
         """Serve until there is nothing to serve for a while."""
         for folder in sorted((self._state / "machines").glob("*")):
-            if (folder / "run" / "way.sock").exists():
+            if (folder / "run" / "way.sock").exists() and way.renewed(folder):
                 self._keep(folder.name, first=None)
         path = self._state / "bridge.sock"
         path.unlink(missing_ok=True)
@@ -122,10 +139,10 @@ class Bridge:
         name, wanted = str(request["name"]), request["do"]
         if wanted == "open":
             served = self._served.get(name) or Served(self._state / "machines" / name)
-            answer = await served.open(request["renewal"])
+            await served.open(request["renewal"])
             self._served[name] = served
             self._keep(name, first=served)
-            return answer
+            return {}
         if wanted == "serves":
             return {"serves": name in self._keepers}
         if wanted == "close":
@@ -153,7 +170,7 @@ class Bridge:
                     await asyncio.sleep(_RETRY_S)  # the host may be about to open it itself
                     if not served.runs():
                         break
-                    if not served.up():
+                    if not served.up() and served.renewed():
                         await served.open(None)
                 except (DesktopLost, OSError) as error:
                     print(f"bridge: {name}: {error}", flush=True)

@@ -14,6 +14,9 @@ _APPEND = (
 WIDTH, HEIGHT = 1280, 720
 """The screen of a template; another size is set after the fork."""
 
+DISK = "d0"
+VGA_SLOT, VRAM_MB = 2, 16
+
 
 @dataclass(frozen=True, slots=True)
 class Machine:
@@ -44,12 +47,12 @@ class Machine:
             *("-smp", str(self.cpus), "-m", f"{self.memory_mb}M", "-no-reboot"),
             *("-object", f"{ram},share={share}"),
             *("-blockdev", _file("f0", self.disk)),
-            *("-blockdev", "driver=qcow2,node-name=d0,file=f0"),
-            *("-device", "virtio-blk-pci,drive=d0,id=vda,addr=4"),
+            *("-blockdev", f"driver=qcow2,node-name={DISK},file=f0"),
+            *("-device", f"virtio-blk-pci,drive={DISK},id=vda,addr=4"),
             *("-blockdev", _file("f1", self.code, read_only=True)),
             *("-device", "virtio-blk-pci,drive=f1,id=vdb,addr=5"),
             *("-kernel", str(self.kernel), "-initrd", str(self.initrd), "-append", _APPEND),
-            *("-device", f"VGA,edid=on,xres={WIDTH},yres={HEIGHT},vgamem_mb=16,addr=2"),
+            *("-device", _card()),
             *("-device", "virtio-keyboard-pci,addr=6", "-device", "virtio-tablet-pci,addr=7"),
             *("-device", "virtio-serial-pci,id=serial,addr=8"),
             *("-chardev", f"socket,id=way,path={self.run}/way.sock,server=on,wait=off"),
@@ -58,6 +61,8 @@ class Machine:
             *("-serial", f"file:{self.run}/serial.log"),
             *("-qmp", f"unix:{self.run}/qmp.sock,server=on,wait=off"),
             *("-qmp", f"unix:{self.run}/screen.sock,server=on,wait=off"),
+            # Devices are saved in one way with the memory and in another without: let them agree.
+            *("-global", "migration.send-configuration=off"),
             *("-sandbox", "on,obsolete=deny,resourcecontrol=deny,spawn=deny"),
         ]
         if self.user is not None:
@@ -67,6 +72,10 @@ class Machine:
         arguments += ["-object", f"secret,id=rfb,file={self.password}"]
         arguments += ["-vnc", f"unix:{self.run}/rfb.sock,password-secret=rfb"]
         return [*arguments, "-incoming", "defer", "-S"]
+
+
+def _card() -> str:
+    return f"VGA,edid=on,xres={WIDTH},yres={HEIGHT},vgamem_mb={VRAM_MB},addr={VGA_SLOT}"
 
 
 def _file(name: str, path: Path, *, read_only: bool = False) -> str:

@@ -27,18 +27,25 @@ class Request:
 
 
 class Front:
-    """Serves one client after another's socket; `link` and `screen` belong to the machine."""
+    """Serves one client after another's socket; `link` and `screen` belong to the machine.
 
-    def __init__(self, link: Link, screen: Screen) -> None:
+    There is no link until the guest has been told who it is: requests wait for it. A picture of
+    `size` in pixels does not.
+    """
+
+    def __init__(
+        self, link: asyncio.Future[Link], screen: Screen, *, size: tuple[int, int]
+    ) -> None:
         self._link = link
         self._screen = screen
+        self._size = size
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection to its end; closes it."""
-        client = _Client(self._link, self._screen, reader, writer)
+        client = _Client(self._link, self._screen, self._size, reader, writer)
         try:
             await client.serve()
-        except (OSError, ValueError, LinkBroken, DesktopLost, asyncio.IncompleteReadError):
+        except (OSError, ValueError, LinkBroken, DesktopLost, EOFError, asyncio.CancelledError):
             pass  # the client sees its connection close, which it takes for a lost desktop
         finally:
             client.end()
@@ -47,12 +54,13 @@ class Front:
 class _Client:
     def __init__(
         self,
-        link: Link,
+        link: asyncio.Future[Link],
         screen: Screen,
+        size: tuple[int, int],
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> None:
-        self._link, self._screen = link, screen
+        self._link, self._screen, self._size = link, screen, size
         self._reader, self._writer = reader, writer
         self._stream: Stream | None = None
         self._answers: asyncio.Task[None] | None = None
@@ -78,12 +86,15 @@ class _Client:
             self._writer.write(head + answer)
         else:
             header, png = await asyncio.to_thread(self._screen.take)
+            if (header["width"], header["height"]) != self._size and not self._link.done():
+                await asyncio.shield(self._link)  # a fork still has its template's screen
+                header, png = await asyncio.to_thread(self._screen.take)
             self._writer.write(_answer(json.dumps(header).encode(), png))
         await self._writer.drain()
 
     async def _whole(self, request: Request, body: bytes) -> tuple[bytes, bytes]:
         """Ask the guest over a stream of its own; return (head, body) with our count in `seq`."""
-        stream = self._link.open("guest")
+        stream = (await asyncio.shield(self._link)).open("guest")
         try:
             lines = request.head.rstrip(b"\r\n").split(b"\r\n")
             kept = [line for line in lines if not line.lower().startswith(b"connection:")]
@@ -107,7 +118,7 @@ class _Client:
     async def _inside(self, request: Request) -> None:
         """Pass a request on; its answer comes back by itself."""
         if self._stream is None:
-            self._stream = self._link.open("guest")
+            self._stream = (await asyncio.shield(self._link)).open("guest")
             self._answers = asyncio.ensure_future(self._copy_answers(self._stream))
         await self._stream.write(request.head)
         left = request.length

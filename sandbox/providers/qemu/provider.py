@@ -21,7 +21,7 @@ from sandbox.images.qemu import PROGRAMS
 from sandbox.provider import Desktop, DesktopLost, Handle, ProvisionFailed, SandboxSpec
 from sandbox.providers import records
 from sandbox.providers.local import limits
-from sandbox.providers.qemu import client, process, template, way
+from sandbox.providers.qemu import client, memory, process, snapshots, template, way
 from sandbox.providers.qemu.qmp import Monitor, QmpError
 from sandbox.providers.qemu.template import Template
 
@@ -32,7 +32,6 @@ _THREADS = 64
 _START_ID = 16  # hex digits of boot_id that stay for the life of one QEMU
 _MOVE_S = 60.0
 _FIRST_UID, _UIDS = 61_000, 500
-_DISK = "d0"
 
 
 def _quiet(_: str) -> None:
@@ -122,27 +121,29 @@ class QemuProvider:
     # -- snapshots -----------------------------------------------------------------------------
 
     def snapshot(self, handle: Handle, name: str) -> None:
-        """Keep memory, disk and devices as `name` inside the machine's own disk; under a second."""
+        """Keep memory, disk and devices as `name`; costs what the machine has changed so far."""
         _checked(name)
+        folder = self._folder(handle.name)
         with self._monitor(handle) as monitor:
-            if name in _names(monitor):
+            if name in snapshots.names(folder):
                 raise QmpError(f"{handle.name} has a snapshot {name!r} already")
-            monitor.finish("snapshot-save", tag=name, vmstate=_DISK, devices=[_DISK])
+            snapshots.save(monitor, folder, handle.pid, name)
 
     def restore(self, handle: Handle, name: str) -> Handle:
         """Go back to `name`; returns the handle of what is another machine from then on."""
         folder = self._folder(handle.name)
         with self._monitor(handle) as monitor:
-            if name not in _names(monitor):
+            if name not in snapshots.names(folder):
                 raise QmpError(f"{handle.name} has no snapshot {name!r}")
             record = records.load(folder)
             assert record is not None  # the monitor's folder
             fresh = replace(handle, boot_id=handle.boot_id[:_START_ID] + secrets.token_hex(8))
             # From here on nobody takes it for the machine it was, whatever happens in between.
             records.save(folder, replace(record, handle=fresh))
-            monitor.run("stop")
-            monitor.finish("snapshot-load", tag=name, vmstate=_DISK, devices=[_DISK])
-            monitor.run("cont")
+            # Nor does anybody get into the one that it will be before it is told so.
+            way.note_stale(folder)
+            client.close(self._state, handle.name)
+            snapshots.load(monitor, folder, handle.pid, name)
         size = process.read(folder)
         client.open(
             self._state,
@@ -154,14 +155,12 @@ class QemuProvider:
         return fresh
 
     def snapshots(self, handle: Handle) -> list[str]:
-        with self._monitor(handle) as monitor:
-            return _names(monitor)
+        return snapshots.names(self._folder(handle.name)) if self.alive(handle) else []
 
     def forget(self, handle: Handle, name: str) -> None:
         """Delete a snapshot; fine if there is none."""
         with self._monitor(handle) as monitor:
-            if name in _names(monitor):
-                monitor.finish("snapshot-delete", tag=name, devices=[_DISK])
+            snapshots.forget(monitor, self._folder(handle.name), name)
 
     # -- parts ---------------------------------------------------------------------------------
 
@@ -200,6 +199,9 @@ class QemuProvider:
         records.save(folder, records.Record(handle, groups))
         with Monitor(run / "qmp.sock", timeout_s=_MOVE_S) as monitor:
             _load(monitor, made.folder / "devices")
+            ram = made.folder / "ram"
+            memory.note(folder, snapshots.locate(monitor, ram=ram, memory_mb=made.memory_mb))
+            monitor.run("cont")
         wanted = way.identity(
             boot_id=boot_id, width=spec.width, height=spec.height, limits=about.limits
         )
@@ -242,25 +244,13 @@ def _free_uid() -> int:
 
 
 def _load(monitor: Monitor, devices: Path) -> None:
-    """Give a waiting QEMU the template's device state and let the machine run."""
+    """Give a waiting QEMU the template's device state."""
     capabilities = [{"capability": "x-ignore-shared", "state": True}]
     monitor.run("migrate-set-capabilities", capabilities=capabilities)
     with devices.open("rb") as state:
         monitor.give("state", state.fileno())
         monitor.run("migrate-incoming", uri="fd:state")
         monitor.wait_for("query-status", {"paused", "running"}, broken={"internal-error"})
-    # Snapshots of this machine must hold its memory.
-    capabilities[0]["state"] = False
-    monitor.run("migrate-set-capabilities", capabilities=capabilities)
-    monitor.run("cont")
-
-
-def _names(monitor: Monitor) -> list[str]:
-    for block in monitor.run("query-block"):
-        medium = block.get("inserted", {})
-        if medium.get("node-name") == _DISK:
-            return [snapshot["name"] for snapshot in medium["image"].get("snapshots", [])]
-    return []
 
 
 def _checked(name: str) -> None:

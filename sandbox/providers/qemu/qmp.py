@@ -10,7 +10,6 @@ import contextlib
 import json
 import socket
 import time
-import uuid
 from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
@@ -56,16 +55,11 @@ class Monitor:
         """Hand over an open file that commands may name as the file /dev/fdset/NUMBER."""
         self._ask("add-fd", {"fdset-id": number}, (fd,))
 
-    def finish(self, command: str, /, **arguments: Any) -> None:
-        """Run a command that is a job, wait for its end; raises QmpError with what the job says."""
-        job = f"job-{uuid.uuid4().hex}"  # an id begins with a letter
-        self.run(command, **{"job-id": job}, **arguments)
-        while self._next_event("JOB_STATUS_CHANGE", id=job)["status"] != "concluded":
+    def wait_event(self, name: str) -> None:
+        """Return when the event has come, also if it came since the last command; raises DesktopLost."""
+        self._deadline = time.monotonic() + self._timeout_s
+        while (self._events.popleft() if self._events else self._line()).get("event") != name:
             pass
-        ended = next(j for j in self.run("query-jobs") if j["id"] == job)
-        self.run("job-dismiss", id=job)
-        if "error" in ended:
-            raise QmpError(f"{command}: {ended['error']}")
 
     def wait_for(self, command: str, wanted: Iterable[str], *, broken: Iterable[str] = ()) -> str:
         """Ask `command` until its "status" is in `wanted`; raises QmpError if it is in `broken`."""
@@ -114,14 +108,6 @@ class Monitor:
             if "error" in answer:
                 raise QmpError(f"{command}: {answer['error'].get('desc', answer['error'])}")
             self._events.append(answer)
-
-    def _next_event(self, name: str, **data: object) -> dict[str, Any]:
-        self._deadline = time.monotonic() + self._timeout_s
-        while True:
-            event = self._events.popleft() if self._events else self._line()
-            found: dict[str, Any] = event.get("data", {})
-            if event.get("event") == name and all(found.get(k) == v for k, v in data.items()):
-                return found
 
     def _line(self) -> dict[str, Any]:
         while b"\n" not in self._buffer:

@@ -160,7 +160,7 @@ def _make(template: Template, shared: Mapping[str, Path], final: Path, say: imag
                 machine.command(), stdin=subprocess.DEVNULL, stdout=out, stderr=out
             )
         try:
-            asyncio.run(_booted(process, Path(run)))
+            asyncio.run(_booted(Path(run)))
             say("saving its memory")
             with Monitor(Path(run, "qmp.sock"), timeout_s=120.0) as monitor:
                 _wait_until_still(monitor, Path(run, "still.ppm"))
@@ -177,15 +177,10 @@ def _make(template: Template, shared: Mapping[str, Path], final: Path, say: imag
     _image("create", *size, str(part / "overlay.qcow2"), "12G")
 
 
-async def _booted(process: subprocess.Popen[bytes], run: Path) -> None:
+async def _booted(run: Path) -> None:
     """Return when the desktop inside is ready; raises DesktopLost."""
-    deadline = time.monotonic() + _BOOT_S
-    while not (run / "way.sock").exists():
-        if process.poll() is not None or time.monotonic() > deadline:
-            raise DesktopLost("QEMU did not start")
-        await asyncio.sleep(0.02)
-    connecting = asyncio.ensure_future(way.connect(run / "way.sock", seconds=_BOOT_S))
-    inside = await connecting
+    Monitor(run / "qmp.sock").close()  # once it answers, all its sockets do
+    inside = await way.connect(run / "way.sock", seconds=_BOOT_S)
     wanted = way.identity(
         boot_id="template", width=WIDTH, height=HEIGHT, limits="template", wait_s=_BOOT_S
     )
@@ -244,11 +239,21 @@ def _image(*arguments: str) -> None:
 
 
 def _forget_old(place: Path) -> None:
-    """Remove the templates that were not used for longest; machines forked of them run on."""
+    """Remove the templates that were not used for longest and that no machine was forked of."""
     others = [p for p in place.parent.glob("qemu-template-*") if p.is_dir() and p.suffix != ".part"]
     others.sort(key=lambda folder: folder.stat().st_mtime, reverse=True)
     for folder in others[_KEPT - 1 :]:
-        shutil.rmtree(folder, ignore_errors=True)
+        if not _in_use(folder / "ram"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _in_use(ram: Path) -> bool:
+    """Whether a QEMU runs on this memory: a restore puts back from it what a fork has changed."""
+    for said in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if os.fsencode(ram) in said.read_bytes():
+                return True
+    return False
 
 
 def _text(path: Path) -> str:

@@ -70,6 +70,20 @@ async def connect(path: Path, *, seconds: float) -> Way:
     return way
 
 
+def renewed(folder: Path) -> bool:
+    """Whether the guest of the machine in `folder` has its identity: else only its host may enter."""
+    return (folder / "renewed").exists()
+
+
+def note_renewed(folder: Path) -> None:
+    (folder / "renewed").touch()
+
+
+def note_stale(folder: Path) -> None:
+    """Say that the guest is about to wake up as what it was at another moment."""
+    (folder / "renewed").unlink(missing_ok=True)
+
+
 def identity(
     *, boot_id: str, width: int, height: int, limits: str, wait_s: float = 10.0
 ) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """What its person has confirmed goes to the server: by hash, and on where it stopped."""
 
-from recorder.upload.sending import Progress, Sent, UploadError, send
+from recorder.upload.manifest import UploadError, confirmed
+from recorder.upload.sending import Sent, send
 
-__all__ = ["Progress", "Sent", "UploadError", "send"]
+__all__ = ["Sent", "UploadError", "confirmed", "send"]

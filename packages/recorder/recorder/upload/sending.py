@@ -20,7 +20,9 @@ _TRIES = 8  # in a row that brought nothing forward
 _WAIT_S, _LONGEST_WAIT_S = 0.5, 60.0
 _PART_BYTES = 8 << 20
 _WRONG_OFFSET, _WRONG_HASH = 409, 460
-_NO_USE = frozenset({400, 401, 403, 404, 413, 422})
+_DAMAGED = 2
+# Also 409, another manifest under this id; for a part of a file it is the wrong offset.
+_NO_USE = frozenset({400, 401, 403, 404, 409, 413, 422})
 
 
 class Sent(NamedTuple):
@@ -82,10 +84,10 @@ class _Patience:
                 self._failed = 0
                 return found
 
-    def failed(self, error: ServerError) -> None:
+    def failed(self, error: ServerError, passing: tuple[int, ...] = ()) -> None:
         """Wait before the next try; raises the error where no try would help."""
         self._failed += 1
-        if error.status in _NO_USE or error.status == _WRONG_OFFSET:
+        if error.status in _NO_USE and error.status not in passing:
             raise UploadError(str(error)) from error
         if self._failed >= _TRIES or error.retry_after_s > _LONGEST_WAIT_S:
             raise error
@@ -113,29 +115,24 @@ def _send_file(
 ) -> None:
     path = f"/api/recordings/{name}/files/{part.sha256}"
     offset = again.keep_on(lambda: _offset(client.send("HEAD", path)))
-    damaged = 0
+    damaged, touched = 0, False
     with part.path.open("rb") as data:
-        while offset < part.bytes or (part.bytes == 0 and damaged == 0):
+        # A file of no bytes is sent too: the server has heard nothing of it yet.
+        while offset < part.bytes or not (touched or part.bytes):
+            touched = True
             progress.at(part.sha256, offset)
             data.seek(offset)
-            block = data.read(size)
             headers = {"Upload-Offset": str(offset), "Content-Type": "application/octet-stream"}
             try:
-                answer = client.send("PATCH", path, content=block, headers=headers)
+                answer = client.send("PATCH", path, content=data.read(size), headers=headers)
                 offset, before = _offset(answer), offset
-                if offset > before or part.bytes == 0:
+                if offset > before:
                     again.went_forward()
-                if part.bytes == 0:
-                    break
             except ServerError as error:
-                if error.status == _WRONG_HASH:
-                    damaged += 1
-                    if damaged > 2:
-                        raise UploadError(
-                            f"{part.path.name} arrives damaged each time: the network changes it"
-                        ) from error
-                elif error.status != _WRONG_OFFSET:
-                    again.failed(error)
+                damaged += error.status == _WRONG_HASH
+                if damaged > _DAMAGED:
+                    raise UploadError(f"{part.path.name} arrives damaged each time") from error
+                again.failed(error, passing=(_WRONG_OFFSET, _WRONG_HASH))
                 offset = again.keep_on(lambda: _offset(client.send("HEAD", path)))
     progress.at(part.sha256, part.bytes)
 
