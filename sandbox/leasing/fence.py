@@ -48,3 +48,5 @@ def _tell(name: str, handle: Handle, epoch: int) -> None:
             desktop.close()
     except SandboxError as error:  # it is gone, or its host was faster
         log.info("%s was not told that its lease is over: %s", handle.name, error)
+    except Exception:  # of a thread of its own: nobody else would hear of it
+        log.exception("%s was not told that its lease is over", handle.name)

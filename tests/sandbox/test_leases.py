@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from sandbox.leasing import fence, leases, prepared, quota, reaper
 from sandbox.models import AuditEvent, Host, InputEvent, Lease, Pool, Sandbox
-from sandbox.provider import SandboxSpec, StaleLease
+from sandbox.provider import DesktopLost, SandboxSpec, StaleLease
 from sandbox.providers.fake import FakeProvider
 from sandbox.screen.capture import Captured
 from sandbox.screen.relay import append
@@ -317,11 +317,17 @@ def test_the_guest_refuses_its_old_holder_once_release_has_returned(annotator: A
 def test_a_guest_that_does_not_answer_holds_no_release_up(
     annotator: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hangs = threading.Event()
+    asked, answers = threading.Event(), threading.Event()
+
+    def hang(*_: object) -> None:
+        asked.set()
+        answers.wait(30)
+        raise DesktopLost("it hung")
+
     monkeypatch.setattr(fence, "WITHIN_S", 0.01)
-    monkeypatch.setattr(FakeProvider, "connect", lambda *_: hangs.wait(30))
+    monkeypatch.setattr(FakeProvider, "connect", hang)
     make_sandbox()
     lease = leases.release(acquire(annotator), reason="done")
-    assert not hangs.is_set()
-    hangs.set()
+    assert asked.wait(10)
+    answers.set()
     assert lease.sandbox.state == State.RESETTING
