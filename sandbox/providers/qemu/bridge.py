@@ -17,7 +17,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from guest.mux import Link
+from guest.mux import Link, LinkBroken
 from sandbox.provider import DesktopLost
 from sandbox.providers.qemu import process, way
 from sandbox.providers.qemu.front import Front
@@ -60,7 +60,8 @@ class Served:
                     way.note_renewed(self._folder)
                 inside.set_result(self._way.link)
             except BaseException:
-                inside.cancel()  # whoever waits for it sees its connection close
+                inside.set_exception(LinkBroken("the guest did not take its identity"))
+                inside.exception()  # it may be that nobody waits
                 await self._shut()
                 raise
 

@@ -45,7 +45,7 @@ class Front:
         client = _Client(self._link, self._screen, self._size, reader, writer)
         try:
             await client.serve()
-        except (OSError, ValueError, LinkBroken, DesktopLost, EOFError, asyncio.CancelledError):
+        except (OSError, ValueError, LinkBroken, DesktopLost, asyncio.IncompleteReadError):
             pass  # the client sees its connection close, which it takes for a lost desktop
         finally:
             client.end()

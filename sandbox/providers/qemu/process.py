@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import signal
 import subprocess
 import time
@@ -24,11 +25,16 @@ _MAX_FILE = 64 << 30  # of one file that QEMU writes: the disk with its snapshot
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a restored machine must be told again: its screen in pixels, the limits in force."""
+    """What a restored machine is started and told again: its command, its screen in pixels, limits.
+
+    Kept by us: what the process says of itself is the guest's word once it has broken out.
+    """
 
     width: int
     height: int
     limits: str
+    memory_mb: int
+    command: list[str]
 
 
 def write(folder: Path, about: About) -> None:
@@ -41,6 +47,7 @@ def read(folder: Path) -> About:
 
 def launch(command: Sequence[str], folder: Path, groups: Sequence[str]) -> int:
     """Start QEMU in its groups, away from our terminal; return its pid."""
+    (folder / "pid").unlink(missing_ok=True)  # of the process before a restore
     join = "".join(f"echo $$ > '{group}/cgroup.procs'; " for group in groups)
     enter = f"set -e; echo $$ > '{folder}/pid'; {join}exec \"$@\""
     bounds = ["prlimit", "--core=0", "--nofile=256", f"--fsize={_MAX_FILE}", "--"]
@@ -63,13 +70,20 @@ def launch(command: Sequence[str], folder: Path, groups: Sequence[str]) -> int:
 def kill(folder: Path, start_id: str) -> None:
     """Kill the machine and wait until it is gone; raises DesktopLost if it stays."""
     pid = _pid(folder)
-    deadline = time.monotonic() + _STOP_S
-    while records.runs(pid, start_id):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-        if time.monotonic() > deadline:
-            raise DesktopLost(f"QEMU {pid} survives SIGKILL")
-        time.sleep(0.003)
+    if not records.runs(pid, start_id):
+        return
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        if records.runs(pid, start_id):  # else the number is another's by now
+            signal.pidfd_send_signal(process, signal.SIGKILL)
+            # Until it is gone for good: it holds the lock on its disk for longer than its name.
+            if not select.select([process], [], [], _STOP_S)[0]:
+                raise DesktopLost(f"QEMU {pid} survives SIGKILL")
+    finally:
+        os.close(process)
 
 
 def log(folder: Path) -> str:

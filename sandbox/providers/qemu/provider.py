@@ -132,30 +132,26 @@ class QemuProvider:
     def restore(self, handle: Handle, name: str) -> Handle:
         """Go back to `name`; returns the handle of what is another machine from then on."""
         folder = self._folder(handle.name)
-        with self._monitor(handle) as monitor:
-            if name not in snapshots.names(folder):
-                raise QmpError(f"{handle.name} has no snapshot {name!r}")
-            record = records.load(folder)
-            assert record is not None  # the monitor's folder
-            fresh = replace(handle, boot_id=handle.boot_id[:_START_ID] + secrets.token_hex(8))
-            # From here on nobody takes it for the machine it was, whatever happens in between.
-            records.save(folder, replace(record, handle=fresh))
-            # Nor does anybody get into the one that it will be before it is told so.
-            way.note_stale(folder)
-            client.close(self._state, handle.name)
-            snapshots.load(monitor, folder, handle.pid, name)
-        size = process.read(folder)
-        client.open(
-            self._state,
-            handle.name,
-            way.identity(
-                boot_id=fresh.boot_id, width=size.width, height=size.height, limits=size.limits
-            ),
-        )
-        return fresh
+        if name not in self.snapshots(handle):
+            raise QmpError(f"{handle.name} has no snapshot {name!r}")
+        record = records.load(folder)
+        assert record is not None  # it is alive
+        boot_id = handle.boot_id[:_START_ID] + secrets.token_hex(8)
+        # From here on nobody takes it for the machine it was, whatever happens in between, and
+        # nobody gets into the one that it will be before it is told so.
+        records.save(folder, replace(record, handle=replace(handle, boot_id=boot_id)))
+        way.note_stale(folder)
+        client.close(self._state, handle.name)
+        process.kill(folder, boot_id[:_START_ID])
+        snapshots.put_disk_back(folder, name)
+        fresh = replace(handle, boot_id=boot_id)
+        state = snapshots.state(folder, name)
+        return self._launch(folder, fresh, record.groups, state, whole=True)
 
     def snapshots(self, handle: Handle) -> list[str]:
-        return snapshots.names(self._folder(handle.name)) if self.alive(handle) else []
+        if not self.alive(handle):
+            raise DesktopLost(f"{handle.name} does not run any more")
+        return snapshots.names(self._folder(handle.name))
 
     def forget(self, handle: Handle, name: str) -> None:
         """Delete a snapshot; fine if there is none."""
@@ -193,19 +189,27 @@ class QemuProvider:
         groups = tuple(str(group) for group in limited.groups)
         # Before there is a process: whoever finds the folder of an interrupted start can clear it.
         records.save(folder, records.Record(handle, groups))
-        about = process.About(spec.width, spec.height, f"{limited.kind}; {made.accel.limits}")
+        said = f"{limited.kind}; {made.accel.limits}"
+        command = machine.command()
+        about = process.About(spec.width, spec.height, said, made.memory_mb, command)
         process.write(folder, about)
-        handle = replace(handle, pid=process.launch(machine.command(), folder, groups))
+        return self._launch(folder, handle, groups, made.folder / "devices", whole=False)
+
+    def _launch(
+        self, folder: Path, handle: Handle, groups: tuple[str, ...], state: Path, *, whole: bool
+    ) -> Handle:
+        """Start QEMU from `state`, then make its guest the one of `handle`; returns it with its pid."""
+        about = process.read(folder)
+        handle = replace(handle, pid=process.launch(about.command, folder, groups))
         records.save(folder, records.Record(handle, groups))
-        with Monitor(run / "qmp.sock", timeout_s=_MOVE_S) as monitor:
-            _load(monitor, made.folder / "devices")
-            ram = made.folder / "ram"
-            memory.note(folder, snapshots.locate(monitor, ram=ram, memory_mb=made.memory_mb))
+        with Monitor(folder / "run" / "qmp.sock", timeout_s=_MOVE_S) as monitor:
+            _load(monitor, state, whole=whole)
+            memory.note(folder, snapshots.locate(monitor, memory_mb=about.memory_mb))
             monitor.run("cont")
         wanted = way.identity(
-            boot_id=boot_id, width=spec.width, height=spec.height, limits=about.limits
+            boot_id=handle.boot_id, width=about.width, height=about.height, limits=about.limits
         )
-        client.open(self._state, spec.name, wanted)
+        client.open(self._state, handle.name, wanted)
         return handle
 
     def _check(self, spec: SandboxSpec, folder: Path) -> None:
@@ -243,12 +247,12 @@ def _free_uid() -> int:
     return secrets.choice(free)
 
 
-def _load(monitor: Monitor, devices: Path) -> None:
-    """Give a waiting QEMU the template's device state."""
-    capabilities = [{"capability": "x-ignore-shared", "state": True}]
+def _load(monitor: Monitor, state: Path, *, whole: bool) -> None:
+    """Give a waiting QEMU its state; a template's lacks the memory, which forks map (not `whole`)."""
+    capabilities = [{"capability": "x-ignore-shared", "state": not whole}]
     monitor.run("migrate-set-capabilities", capabilities=capabilities)
-    with devices.open("rb") as state:
-        monitor.give("state", state.fileno())
+    with state.open("rb") as stream:
+        monitor.give("state", stream.fileno())
         monitor.run("migrate-incoming", uri="fd:state")
         monitor.wait_for("query-status", {"paused", "running"}, broken={"internal-error"})
 

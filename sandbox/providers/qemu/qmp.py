@@ -10,7 +10,6 @@ import contextlib
 import json
 import socket
 import time
-from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -32,8 +31,6 @@ class Monitor:
         self._timeout_s = timeout_s
         self._deadline = time.monotonic() + timeout_s
         self._buffer = b""
-        # What happened while an answer was awaited; a monitor that nobody asks keeps no more.
-        self._events: deque[dict[str, Any]] = deque(maxlen=256)
         self._socket = socket.socket(socket.AF_UNIX)
         try:
             self._connect(path)
@@ -54,12 +51,6 @@ class Monitor:
     def give_set(self, number: int, fd: int) -> None:
         """Hand over an open file that commands may name as the file /dev/fdset/NUMBER."""
         self._ask("add-fd", {"fdset-id": number}, (fd,))
-
-    def wait_event(self, name: str) -> None:
-        """Return when the event has come, also if it came since the last command; raises DesktopLost."""
-        self._deadline = time.monotonic() + self._timeout_s
-        while (self._events.popleft() if self._events else self._line()).get("event") != name:
-            pass
 
     def wait_for(self, command: str, wanted: Iterable[str], *, broken: Iterable[str] = ()) -> str:
         """Ask `command` until its "status" is in `wanted`; raises QmpError if it is in `broken`."""
@@ -107,7 +98,7 @@ class Monitor:
                 return answer["return"]
             if "error" in answer:
                 raise QmpError(f"{command}: {answer['error'].get('desc', answer['error'])}")
-            self._events.append(answer)
+            # else an event: nobody waits for one
 
     def _line(self) -> dict[str, Any]:
         while b"\n" not in self._buffer:
