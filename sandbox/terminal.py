@@ -36,7 +36,7 @@ MAX_INPUT = 64 * 1024
 _FIRST_S = 10.0
 _WAIT_MS = 1000
 _MOST_ENTERED = 200
-_TOLD_WITHIN_S = 0.3
+_TOLD_WITHIN_S = 1.0
 """How long the shell may take to say which command it was given before control is handed back."""
 
 T = TypeVar("T")

@@ -86,6 +86,11 @@ class Hand:
                 self.tap(keysym)
         return self
 
+    def command(self, text: str) -> Hand:
+        self.at += 0.02
+        self._put(command=text)
+        return self
+
     def chord(self, *keysyms: int) -> Hand:
         for keysym in keysyms:
             self.key(keysym, True)

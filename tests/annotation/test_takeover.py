@@ -10,11 +10,12 @@ import pytest
 from django.utils import timezone
 
 from annotation import reaper
+from annotation.data import values
 from annotation.errors import Busy, MissingThoughts
 from annotation.models import DecisionPoint, Session
 from annotation.session import sessions, steps, takeover
 from sandbox.models import InputEvent, Lease
-from trajectory import Click, Hotkey, Outcome, Scroll, Type, action_from_dict
+from trajectory import Click, Hotkey, Outcome, Scroll, Shell, Type, action_from_dict
 
 
 def write(session: Session, hand: Any) -> None:
@@ -24,12 +25,13 @@ def write(session: Session, hand: Any) -> None:
             lease=session.lease,
             seq=event.seq,
             at=event.at,
-            kind="key" if event.keysym is not None else "pointer",
+            kind="command" if event.command else "pointer" if event.keysym is None else "key",
             x=event.x,
             y=event.y,
             buttons=event.buttons,
             keysym=event.keysym,
             down=event.down,
+            text=event.command,
             frame=event.observation["screenshot"],
             observation={**event.observation, "captured_at": event.at},
         )
@@ -64,6 +66,25 @@ def test_a_takeover_becomes_ordinary_steps(
     point = steps.current(session)
     assert point is not None
     assert (point.index, point.status) == (4, DecisionPoint.Status.READY)
+
+
+def test_command_lines_of_the_terminal_become_steps_of_the_hand(
+    session: Session, annotator: Any, hand: Any
+) -> None:
+    takeover.take_over(session, fence=session.fence, by=annotator)
+    script = hand(at=time.time()).click(200, 120).wait(1).type("half")
+    write(session, script.wait(0.5).command("mkdir -p reports").wait(1).command("ls").click(9, 9))
+    done = takeover.hand_back(session, fence=session.fence, by=annotator)
+    shell = [Shell("mkdir -p reports"), Shell("ls")]
+    assert [action_from_dict(step.action) for step in done] == [
+        Click(200, 120), Type("half"), *shell, Click(9, 9)
+    ]  # fmt: skip
+    assert all((step.actor, step.trainable) == ("human", True) for step in done)
+    assert {step.decision.kind for step in done} == {"taken_over"}
+    for step in steps.missing_thoughts(session):
+        steps.set_thought(step, by=annotator, thought="The folder is missing.")
+    history = values.history(Session.objects.get(pk=session.pk))
+    assert [step.action for step in history if step.actor == "human"][2:4] == shell
 
 
 def test_what_the_hand_did_needs_thoughts_before_the_end(
