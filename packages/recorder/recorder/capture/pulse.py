@@ -54,7 +54,7 @@ class Microphone:
             byref(_Buffer(_DEFAULT, _DEFAULT, _DEFAULT, _DEFAULT, block * 2)), byref(code),
         )  # fmt: skip
         if not self._stream:
-            raise CaptureError(f"no microphone: {self._why(code)}")
+            raise CaptureError(f"no microphone: {self._why(code)}; `--no-sound` records without")
         self._data = ctypes.create_string_buffer(block * 2)
 
     def read(self) -> bytes:

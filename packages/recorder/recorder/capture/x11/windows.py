@@ -144,6 +144,7 @@ class Windows:
             window.change_attributes(
                 event_mask=X.PropertyChangeMask | X.StructureNotifyMask, onerror=catch
             )
+            self._display.flush()
 
     def _title(self, window: Any) -> str:
         for name in ("_NET_WM_NAME", "WM_NAME"):

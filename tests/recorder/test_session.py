@@ -1,0 +1,178 @@
+"""A recording from start to stop: what a pause keeps out, and what its person sees."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from Xlib import X, display
+
+from recorder.capture.errors import CaptureError
+from recorder.capture.start import display as display_to_record
+from recorder.session import State
+from recorder.spool.reading import written
+from tests.recorder.conftest import Hand, Recorded, needs_x, until
+from trajectory.recording import (
+    FrameTaken,
+    KeyPressed,
+    KeyReleased,
+    Paused,
+    Resumed,
+    Stopped,
+    WindowChanged,
+)
+
+Record = Callable[..., Recorded]
+
+
+def colour(screen: str, x: int, y: int) -> tuple[int, ...]:
+    """Return a pixel as the person sees it."""
+    connection = display.Display(screen)
+    image = connection.screen().root.get_image(x, y, 1, 1, X.ZPixmap, 0xFFFFFFFF)
+    connection.close()
+    data = image.data if isinstance(image.data, bytes) else image.data.encode()
+    return data[2], data[1], data[0]
+
+
+@needs_x
+def test_nothing_at_all_is_kept_of_a_pause(record: Record, hand: Hand, terminal: str) -> None:
+    recorded = record()
+    hand("type", "--delay", "1", "before")
+    hand("key", "ctrl+alt+p", "c", "a", "n", "a", "r", "y")
+    until(lambda: recorded.session.state is State.PAUSED, "the pause")
+    hand("type", "--delay", "1", "canary-4711")
+    hand("mousemove", "640", "360", "click", "1", "click", "4")
+    hand("search", "--name", terminal, "set_window", "--name", "canary-4711")
+    pictures = set(recorded.folder.frames.iterdir())
+    hand("key", "ctrl+alt+p")
+    until(lambda: recorded.session.state is State.RECORDING, "the end of the pause")
+    recorded.wait(lambda e: isinstance(e[-1], FrameTaken | WindowChanged), "a picture after it")
+    assert pictures <= set(recorded.folder.frames.iterdir())
+    hand("type", "--delay", "1", "z")
+    recorded.wait(
+        lambda e: any(isinstance(k, KeyReleased) and k.key == "z" for k in e), "the last key"
+    )
+    events = recorded.stop()
+
+    paused, resumed = (next(e for e in events if isinstance(e, k)) for k in (Paused, Resumed))
+    between = [e for e in events if paused.t < e.t < resumed.t]
+    assert between == []
+    lines = list(written(recorded.folder.events))
+    assert lines.index(resumed) == lines.index(paused) + 1
+    assert all(f.began >= resumed.t or f.t <= paused.t for f in events if isinstance(f, FrameTaken))
+    assert "".join(e.text for e in events if isinstance(e, KeyPressed)) == "beforez"
+    named = {f.sha256 for f in events if isinstance(f, FrameTaken)}
+    assert {path.stem for path in recorded.folder.frames.iterdir()} == named
+
+
+@needs_x
+def test_what_runs_is_seen_on_the_screen_and_not_in_the_pictures(
+    record: Record, hand: Hand, screen: str, terminal: str
+) -> None:
+    recorded = record()
+    until(lambda: colour(screen, 600, 1) == (0xD8, 0x1E, 0x2C), "the red strip")
+    hand("key", "ctrl+alt+p")
+    until(lambda: colour(screen, 600, 1) == (0xF0, 0xA4, 0x00), "the amber strip")
+    until(lambda: colour(screen, 640, 10) == (0xF0, 0xA4, 0x00), "the word that it is paused")
+    hand("key", "ctrl+alt+p")
+    until(lambda: colour(screen, 600, 1) == (0xD8, 0x1E, 0x2C), "the red strip again")
+    hand("key", "a")
+    recorded.wait(lambda e: any(isinstance(k, KeyReleased) for k in e), "the key")
+    events = recorded.stop()
+    until(lambda: colour(screen, 600, 1) != (0xD8, 0x1E, 0x2C), "no strip after the end")
+    last = [e for e in events if isinstance(e, FrameTaken)][-1]
+    with Image.open(recorded.folder.frames / f"{last.sha256}.png") as picture:
+        edge = [picture.getpixel((600, y)) for y in range(5)]
+    assert len(set(edge)) == 1 and edge[0] != (0xD8, 0x1E, 0x2C)
+
+
+@needs_x
+def test_the_sign_lets_clicks_through(record: Record, hand: Hand, screen: str) -> None:
+    record()
+    until(lambda: colour(screen, 600, 1) == (0xD8, 0x1E, 0x2C), "the red strip")
+    hand("mousemove", "600", "1")
+    connection = display.Display(screen)
+    child = connection.screen().root.query_pointer().child
+    assert not child or child.get_wm_class() is None
+    connection.close()
+
+
+@needs_x
+def test_the_hotkey_ends_a_recording(record: Record, hand: Hand, terminal: str) -> None:
+    recorded = record()
+    hand("key", "ctrl+alt+s")
+    assert recorded.session.stopped.wait(20)
+    events = recorded.stop()
+    assert isinstance(events[-1], Stopped)
+    assert recorded.troubles == []
+
+
+@needs_x
+def test_a_recording_names_no_person_and_no_computer(record: Record, hand: Hand) -> None:
+    import getpass
+    import socket
+
+    recorded = record()
+    recorded.stop()
+    head = json.loads((recorded.folder.path / "recording.json").read_text())
+    assert re.fullmatch("[0-9a-f]{32}", head["id"])
+    assert head["screen"] == {
+        "width": 1280, "height": 720, "monitors": [[0, 0, 1280, 720]], "scale": 1.0,
+    }  # fmt: skip
+    text = json.dumps(head)
+    assert socket.gethostname() not in text and f'"{getpass.getuser()}"' not in text
+    assert recorded.folder.path.stat().st_mode & 0o077 == 0
+
+
+@needs_x
+def test_trouble_with_the_disk_pauses_and_is_told(
+    record: Record, hand: Hand, terminal: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded = record()
+    recorded.wait(lambda e: any(isinstance(f, FrameTaken) for f in e), "the first picture")
+
+    def full(path: Path, data: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("recorder.spool.writing.write_durably", full)
+        hand("type", "--delay", "1", "more")
+        hand("key", "Return")
+        until(lambda: recorded.session.state is State.PAUSED, "the pause")
+    assert "the disk takes nothing more (No space left on device)" in recorded.troubles[0]
+    recorded.session.resume()
+    hand("key", "y")
+    recorded.wait(
+        lambda e: any(isinstance(k, KeyReleased) and k.key == "y" for k in e), "a key after it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("environment", "platform", "said"),
+    [
+        ({"DISPLAY": ":0", "WAYLAND_DISPLAY": "wayland-0"}, "linux", "Wayland session"),
+        ({"DISPLAY": ":0", "XDG_SESSION_TYPE": "wayland"}, "linux", "named Xorg"),
+        ({}, "linux", "DISPLAY is not set"),
+        ({}, "win32", "Windows can't be recorded yet"),
+        ({}, "darwin", "macOS can't be recorded yet"),
+    ],
+)
+def test_what_can_not_be_recorded_is_refused_plainly(
+    environment: dict[str, str], platform: str, said: str
+) -> None:
+    with pytest.raises(CaptureError, match=said):
+        display_to_record(environment, platform)
+
+
+def test_a_display_that_is_not_there_is_named(record: Record, tmp_path: Path) -> None:
+    from recorder.session import Notices, Session, Wish
+    from recorder.spool import Consent, Task
+
+    wish = Wish(":987", tmp_path, Task("", "", ""), "demonstration", Consent("1", 0.0))
+    with pytest.raises(CaptureError, match="no X server answers on :987"):
+        Session(wish, Notices())
+    assert list(tmp_path.iterdir()) == []
