@@ -163,6 +163,7 @@ CELERY_BEAT_SCHEDULE: dict[str, Any] = {
         "sandbox.jobs.canary": 900.0,
         "sandbox.jobs.prune_tickets": 600.0,
         "training.jobs.find_lost_runs": 15.0,
+        "training.jobs.erase_withdrawn": 30.0,
         "training.jobs.find_lost_calibrations": 60.0,
         "training.jobs.settle_evaluations": 30.0,
         "training.jobs.reap_episodes": 10.0,
@@ -195,6 +196,7 @@ SPEECH_TOKEN = env.text("SPEECH_TOKEN")
 SPEECH_DIR = STATE_DIR / "speech"  # where the packaged model is put together
 
 # --- recordings -----------------------------------------------------------------------------------
+RECORDING_REFINER = env.text("RECORDING_REFINER")  # the Deployment that puts spoken words in order
 # Where parts of uploads wait until a file is whole; several web hosts share it.
 RECORDING_SPOOL = Path(env.text("RECORDING_SPOOL") or STATE_DIR / "spool")
 

@@ -28,6 +28,7 @@ from agent.models import Deployment
 from annotation.data import erasure as annotated
 from annotation.data.erasure import Person
 from annotation.models import Session
+from annotation.recordings import rights
 from blobs import BlobStore, MissingBlob, blob_key, open_store
 from training.errors import Refused, WrongState
 from training.lineage import Key, links
@@ -36,6 +37,7 @@ from training.models import Checkpoint, Dataset, DatasetEntry, Episode, Rollout,
 from training.runs import runs, workdir
 
 log = logging.getLogger(__name__)
+WITHDRAWN = "recording-of-session-"  # instead of a person's name
 SHOWN = re.compile(rb'"screenshot":\s*"([0-9a-f]{64})"')
 
 
@@ -62,7 +64,7 @@ class Trace:
 
     @property
     def empty(self) -> bool:
-        return not (self.counts.get("sessions") or self.unfinished)
+        return not (self.counts.get("sessions") or self.counts.get("recordings") or self.unfinished)
 
 
 def trace(who: str | User) -> Trace:
@@ -84,15 +86,38 @@ def erase(who: str | User, *, by: User | None) -> Trace:
             found = _erase_rows(found.person)
     except (IntegrityError, ProtectedError) as error:
         raise Meanwhile("a dataset was frozen with it at this moment: erase again") from error
-    for run in found.runs:
-        with contextlib.suppress(WrongState):  # it has ended in the meantime
-            runs.cancel(run)
+    _cancel(found)
     log.warning(
         "%s erased %s: %s, datasets %s, checkpoints %s", by or "a command", found.person.name,
         found.counts, [one.name for one in found.datasets], [c.version for c in found.checkpoints],
     )  # fmt: skip
     finish(found.person.name)
     return found
+
+
+def erase_withdrawn() -> int:
+    """Delete the sessions whose recordings were withdrawn, and mark what learnt; returns how many.
+
+    What an interrupted turn left of the files is finished by the next. One that a dataset is frozen
+    with at this moment waits.
+    """
+    count = 0
+    for session in rights.withdrawn_sessions():
+        whose = Person(f"{WITHDRAWN}{session.pk}", None)
+        try:
+            with transaction.atomic():
+                Session.objects.select_for_update().get(pk=session.pk)
+                found = _trace_of(whose, [session.pk])
+                _mark(whose, [session.pk], found)
+                rights.forget_session(session)
+        except (IntegrityError, ProtectedError):
+            continue
+        _cancel(found)
+        count += 1
+    for name in unfinished():
+        if name.startswith(WITHDRAWN):
+            finish(name)
+    return count
 
 
 def finish(name: str) -> list[str]:
@@ -124,8 +149,17 @@ def unfinished() -> list[str]:
     return [key.removeprefix("erasures/").removesuffix(".json") for key in keys]
 
 
+def _cancel(found: Trace) -> None:
+    for run in found.runs:
+        with contextlib.suppress(WrongState):  # it has ended in the meantime
+            runs.cancel(run)
+
+
 def _trace(whose: Person) -> Trace:
-    sessions = list(annotated.sessions_of(whose).values_list("pk", flat=True))
+    return _trace_of(whose, list(annotated.sessions_of(whose).values_list("pk", flat=True)))
+
+
+def _trace_of(whose: Person, sessions: list[int]) -> Trace:
     live = Session.objects.filter(pk__in=sessions, status__in=Session.LIVE).order_by("pk")
     datasets = _datasets_with(sessions)
     checkpoints = _made_of(datasets)
@@ -143,10 +177,17 @@ def _trace(whose: Person) -> Trace:
 
 def _erase_rows(whose: Person) -> Trace:
     """Mark and delete; what was found is looked up again under the locks."""
-    now = timezone.now()
     rows = annotated.sessions_of(whose).select_for_update(of=("self",))
     sessions = [row.pk for row in rows]
-    found = _trace(whose)
+    found = _trace_of(whose, sessions)
+    _mark(whose, sessions, found)
+    annotated.delete(whose, sessions)
+    return found
+
+
+def _mark(whose: Person, sessions: list[int], found: Trace) -> None:
+    """Write down what is to go, and mark what learnt from it."""
+    now = timezone.now()
     pictures = annotated.pictures_of(whose, sessions)
     datasets = [one.pk for one in found.datasets]
     learnt = Run.objects.filter(dataset__in=datasets) | Run.objects.filter(
@@ -164,8 +205,6 @@ def _erase_rows(whose: Person) -> Trace:
     marked = [one.pk for one in found.checkpoints]
     Checkpoint.objects.filter(pk__in=marked, erased_at=None).update(erased_at=now)
     _forget_left_out(set(sessions))
-    annotated.delete(whose, sessions)
-    return found
 
 
 def _datasets_with(sessions: list[int]) -> list[Dataset]:

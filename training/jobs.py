@@ -83,3 +83,11 @@ def _let_go(**_: object) -> None:
 
     shutting_down.set()
     serving.stop_here()
+
+
+@shared_task(ignore_result=True)
+def erase_withdrawn() -> None:
+    """Delete the sessions of withdrawn recordings, and mark what learnt from them."""
+    from training import erasure
+
+    erasure.erase_withdrawn()

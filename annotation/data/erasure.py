@@ -18,6 +18,8 @@ from annotation.models import (
     DecisionPoint,
     Proposal,
     Pseudonym,
+    Recording,
+    RecordingFile,
     Session,
     Skip,
     Step,
@@ -62,6 +64,11 @@ def sessions_of(whose: Person) -> QuerySet[Session]:
     return Session.objects.filter(mine).order_by("pk")
 
 
+def recordings_of(whose: Person) -> QuerySet[Recording]:
+    """Return every recording that a person gave."""
+    return Recording.objects.filter(owner=whose.user) if whose.user else Recording.objects.none()
+
+
 def counts(whose: Person, sessions: Collection[int]) -> dict[str, int]:
     """Return how many rows would go with a person's sessions, by what they are called."""
     return {
@@ -70,13 +77,18 @@ def counts(whose: Person, sessions: Collection[int]) -> dict[str, int]:
         "proposals": Proposal.objects.filter(decision_point__session__in=sessions).count(),
         "decisions": Decision.objects.filter(step__session__in=sessions).count(),
         "inputs of the hand": _inputs(whose, sessions).count(),
+        "recordings": recordings_of(whose).count(),
         "pictures": len(pictures_of(whose, sessions)),
     }
 
 
 def pictures_of(whose: Person, sessions: Collection[int]) -> set[str]:
-    """Return the sha256 of every picture that they show; others may show some of them too."""
-    found: set[str | None] = set()
+    """Return the sha256 of every picture that they show; others may show some of them too.
+
+    All that a person recorded goes with them, sound and events as well.
+    """
+    recorded = RecordingFile.objects.filter(recording__in=recordings_of(whose)).order_by()
+    found: set[str | None] = set(recorded.values_list("sha256", flat=True).distinct())
     for rows, names in (
         (Step.objects.filter(session__in=sessions), ("screenshot", "observation__screenshot")),
         (
@@ -91,9 +103,10 @@ def pictures_of(whose: Person, sessions: Collection[int]) -> set[str]:
 
 
 def still_shown(pictures: Collection[str]) -> set[str]:
-    """Return those of the pictures that a session of anybody shows."""
+    """Return those of the pictures that a session or a recording of anybody shows."""
     found: set[str] = set()
     for rows, name in (
+        (RecordingFile.objects, "sha256"),
         (Step.objects, "screenshot"),
         (DecisionPoint.objects, "screenshot"),
         (InputEvent.objects, "frame"),
@@ -118,6 +131,7 @@ def delete(whose: Person, sessions: Collection[int]) -> None:
         )
     _inputs(whose, sessions).delete()
     rows.delete()
+    recordings_of(whose).delete()
     if whose.user is not None:
         Skip.objects.filter(user=whose.user).delete()
     Pseudonym.objects.filter(name=whose.name).delete()

@@ -15,6 +15,7 @@ from annotation import hints
 from annotation.data import values
 from annotation.errors import BadInput, NotYours, Refused
 from annotation.models import Review, Session, Step, StepReview
+from annotation.recordings import accepting
 from annotation.session import fencing
 from annotation.tasks import tasks
 from trajectory import Actor, FormatError, Outcome, Trajectory
@@ -107,6 +108,7 @@ def trajectory_of(session: Session) -> Trajectory:
             "domain": session.task.domain,
             "status": session.status,
             "verdict": review.verdict if review else "",
+            **(accepting.said_in(session) if session.mode == Session.Mode.IN_SITU else {}),
         },
     )
 

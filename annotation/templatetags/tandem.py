@@ -26,6 +26,7 @@ def navigation(context: dict[str, Any]) -> list[dict[str, Any]]:
     links = [
         ("Queue", "/queue/", user.is_staff or "annotator" in groups),
         ("Reviews", "/reviews/", user.is_staff or "reviewer" in groups),
+        ("Recordings", "/recordings/", True),
         ("Tasks", "/tasks/", user.is_staff),
         ("Training", "/training/runs/", user.is_staff),
         ("Fleet", "/fleet/", user.is_staff),

@@ -29,7 +29,7 @@ class Route:
     """Where a session or an episode goes, and why; `pool` is None where it is left out.
 
     `disputed` where the verifier and the reviewer say different things; `spare` where V(s) = 1 and
-    it is not good enough for SFT all the same: too long, or enough of its kind are there.
+    it does not go to SFT all the same: too long, enough of its kind are there, or recorded in situ.
     """
 
     value: Literal[0, 1] | None
@@ -42,10 +42,14 @@ class Route:
         return None if self.value is None else "sft" if self.value and not self.spare else "ct"
 
 
-def route(*, status: str, outcome: str, reward: float | None, verdict: str) -> Route:
+def route(
+    *, status: str, outcome: str, reward: float | None, verdict: str, in_situ: bool = False
+) -> Route:
     """Return V(s) of one session and the reason in words.
 
     `status`, `outcome`, `reward` are the session's, `verdict` its newest review's ("" without one).
+    What people recorded `in_situ` goes to CT, as in UI-TARS-2 (in-situ annotation): it teaches to
+    reason, it is no demonstration of a checked task.
     """
     if status == "failed" or outcome == "env_failure":
         return Route(None, BROKE)
@@ -56,6 +60,9 @@ def route(*, status: str, outcome: str, reward: float | None, verdict: str) -> R
     reviewed = {"accepted": 1, "corrected": 1, "rejected": 0}.get(verdict)
     if reviewed is None:
         return Route(None, "nobody has reviewed it")
+    if in_situ:
+        reason = f"recorded in situ, the reviewer {verdict} it: thoughts spoken aloud go to CT"
+        return Route(1, reason, spare=True) if reviewed else Route(None, reason)
     if reward is None:
         return Route(1 if reviewed else 0, f"the reviewer {verdict} it; it has no verifier")
     right = reward >= RIGHT

@@ -152,6 +152,7 @@ def routed(
             outcome=session.outcome,
             reward=session.reward,
             verdict=session.verdict or "",  # type: ignore[attr-defined]
+            in_situ=session.mode == Session.Mode.IN_SITU,
         )
         if filters.undisputed and way.disputed:
             way = Route(None, f"{way.reason}; disputed sessions are left out")

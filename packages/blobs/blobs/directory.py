@@ -62,6 +62,15 @@ class DirectoryBlobStore:
         except OSError as error:
             raise StoreUnreachable(f"{self.uri(key)}: {error.strerror}") from error
 
+    def fetch(self, key: str, target: Path) -> None:
+        key = self._key(key)
+        try:
+            shutil.copyfile(self.root / key, target)
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
+            raise MissingBlob(f"{self.uri(key)} does not exist") from error
+        except OSError as error:
+            raise StoreUnreachable(f"{self.uri(key)}: {error.strerror}") from error
+
     def put_folder(self, prefix: str, folder: Path) -> str:
         prefix = self._key(prefix)
         for path in sorted(folder.rglob("*")):

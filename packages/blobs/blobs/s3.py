@@ -85,6 +85,11 @@ class S3BlobStore:
             answer = self._s3.get_object(Bucket=self.bucket, Key=key)
             return bytes(answer["Body"].read())
 
+    def fetch(self, key: str, target: Path) -> None:
+        key = self._key(key)
+        with self._errors(key):
+            self._s3.download_file(self.bucket, key, str(target))
+
     def put_folder(self, prefix: str, folder: Path) -> str:
         prefix = self._key(prefix)
         for path in sorted(folder.rglob("*")):

@@ -51,6 +51,10 @@ class BlobStore(Protocol):
         """Return the object's bytes; raises MissingBlob."""
         ...
 
+    def fetch(self, key: str, target: Path) -> None:
+        """Write the object to the file `target`, block by block; raises MissingBlob."""
+        ...
+
     def put_folder(self, prefix: str, folder: Path) -> str:
         """Store every file below `folder` under `prefix/` and return the prefix's URI."""
         ...
