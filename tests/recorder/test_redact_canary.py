@@ -1,0 +1,112 @@
+"""A canary that was typed, shown, in a title and spoken is in no byte of what leaves."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+from PIL import Image
+
+from recorder.review import Edits, confirm, prepare
+from tests.recorder.made_recording import (
+    CANARY,
+    FIELD,
+    NOTES,
+    PASSWORD,
+    canary_recording,
+    found_by,
+)
+from trajectory import recording as rec
+from trajectory.recording import from_line
+
+
+@pytest.fixture(scope="module")
+def upload(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("recordings")
+    ready = prepare(canary_recording(root), root / "never.toml", found_by())
+    words = len(ready.lines("words.jsonl"))
+    edits = Edits(ready.folder.path / "edits.jsonl", steps=99, words=words)
+    return confirm(ready, edits)
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def spellings(secret: str) -> list[bytes]:
+    """Return how the secret, or a good half of it, may stand in a file."""
+    found = []
+    for part in (secret, secret[:10], secret[-10:]):
+        raw = part.encode()
+        found += [
+            raw,
+            raw.lower(),
+            part.encode("utf-16-le"),
+            part.encode("utf-16-be"),
+            raw.hex().encode(),
+        ]
+        for shift in range(3):  # a text within a longer one that was encoded
+            found.append(base64.b64encode(b" " * shift + raw)[4:-4])
+    return found
+
+
+def test_no_byte_of_what_leaves_has_it(upload: Path) -> None:
+    for path in [p for p in upload.rglob("*") if p.is_file()]:
+        data = path.read_bytes()
+        for secret in (CANARY, PASSWORD):
+            for spelling in spellings(secret):
+                assert spelling not in data, (path.name, spelling)
+                assert spelling.decode("latin-1") not in path.name
+
+
+def test_no_sequence_of_keys_spells_it(upload: Path) -> None:
+    events = [from_line(line) for line in (upload / "events.jsonl").read_text().splitlines()]
+    typed = "".join(e.text for e in events if isinstance(e, rec.KeyPressed))
+    assert typed == "hello world"
+    released = "".join(e.key for e in events if isinstance(e, rec.KeyReleased))
+    assert released == "hello world"
+
+
+def test_what_was_clean_is_still_there(upload: Path) -> None:
+    steps = lines(upload / "steps.jsonl")
+    assert [s["action"]["type"] for s in steps] == ["click", "click", "click", "type", "click"]
+    assert steps[3]["action"]["text"] == "hello world"
+    assert all((upload / "frames" / f"{s['frame']}.png").exists() for s in steps)
+    assert [w["text"] for w in lines(upload / "words.jsonl")] == [
+        *("I", "save", "the", "note", "my", "password")
+    ]
+    causes = {r["cause"] for r in lines(upload / "redactions.jsonl")}
+    assert {"password field", "secret in typed text", "secret in a title or an address"} <= causes
+    assert all("ANARY" not in cause for cause in causes)
+
+
+def test_the_places_are_one_colour_on_every_picture_that_showed_them(upload: Path) -> None:
+    seen = 0
+    for line in (upload / "events.jsonl").read_text().splitlines():
+        event = from_line(line)
+        if not isinstance(event, rec.FrameTaken):
+            continue
+        picture = np.asarray(Image.open(upload / "frames" / f"{event.sha256}.png").convert("RGB"))
+        assert not 16.0 <= event.t <= 20.5, "a picture of the window with the title is kept"
+        for place, since, until in ((FIELD, 3.1, 9.5), (NOTES, 9.3, 99)):
+            if since <= event.t <= until:
+                left, top, width, height = place
+                part = picture[top : top + height, left : left + width]
+                assert len(np.unique(part.reshape(-1, 3), axis=0)) == 1, event.t
+                seen += 1
+    assert seen >= 6
+
+
+def test_the_sound_is_silent_there_and_only_there(upload: Path) -> None:
+    a, rate = soundfile.read(upload / "audio/a.flac", dtype="int16")
+    b, _ = soundfile.read(upload / "audio/b.flac", dtype="int16")
+    assert len(a) == len(b) == 15 * rate
+    for sound, began, ended in ((a, 4.0, 5.2), (a, 9.3, 10.9), (b, 2.0, 5.0), (b, 12.8, 13.8)):
+        assert not sound[int(began * rate) : int(ended * rate)].any(), (began, ended)
+    for sound, began, ended in ((a, 0.0, 2.5), (a, 13.5, 15.0), (b, 6.0, 12.0)):
+        assert np.count_nonzero(sound[int(began * rate) : int(ended * rate)]) > rate // 2
