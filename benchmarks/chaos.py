@@ -1,10 +1,10 @@
-"""Kill everything while callers work: `python -m benchmarks.chaos [--minutes 10]`.
+"""Kill everything while callers work: `python -m benchmarks.chaos [--minutes 10] [--provider qemu]`.
 
-Real local desktops, a real PostgreSQL, a sandbox host and callers as processes. At random moments one of
-them dies by SIGKILL: the host, a guest, an X server, a caller, or the database connections. Then the
+Real desktops, a real PostgreSQL, a sandbox host and callers as processes. At random moments one of them
+dies by SIGKILL: the host, a guest, an X server (or QEMU), a caller, or the database connections. Then the
 killing stops, and all must be accounted for: no action twice, none of another lease, none after the
-computer was reset, a cause for every end, computers and rows one to one, nothing left at the end.
-Exits with 1 if not.
+lease's release, a cause for every end, computers and rows one to one, nothing left at the end. Exits
+with 1 if not.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ from benchmarks.rollout_parts import database
 CLIENTS, WARM, MOST = 2, 2, 3
 SETTLE_S = 240.0
 START_S = 300.0
-KINDS = ("host", "guest", "X server", "caller", "database")
+KINDS = {
+    "local": ("host", "guest", "X server", "caller", "database"),
+    "qemu": ("host", "QEMU", "caller", "database"),
+}
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -105,12 +108,28 @@ def kill_one(kind: str, processes: Processes) -> bool:
         return bool(working)
     if kind == "database":
         return cut_connections()
-    name = {"guest": b"guest", "X server": b"Xvnc"}[kind]
-    found = [pid for pid in inside() if name in command(pid)]
-    with suppress(ProcessLookupError, IndexError):
-        os.kill(random.choice(found), signal.SIGKILL)
-        return True
-    return False
+    found = victims(kind)
+    if not found:
+        return False
+    row, pid = random.choice(found)
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+    said = {"killed": kind, "sandbox": row.name, "was": row.state, "boot_id": row.handle["boot_id"]}
+    processes.lines.append(said)
+    processes.log.write(json.dumps(said) + "\n")
+    return True
+
+
+def victims(kind: str) -> list[tuple[Any, int]]:
+    """Return the processes of `kind` that carry a computer which is ready or leased, with its row."""
+    from sandbox.models import Sandbox
+
+    rows = Sandbox.objects.filter(state__in=(Sandbox.State.READY, Sandbox.State.LEASED))
+    roots = {row.handle["pid"]: row for row in rows}
+    if kind == "QEMU":
+        return [(row, pid) for pid, row in roots.items() if b"qemu-system" in command(pid)]
+    name = {"guest": b"guest.boot", "X server": b"Xvnc"}[kind]
+    return [(roots[root], pid) for pid, root in inside(set(roots)) if name in command(pid)]
 
 
 def cut_connections() -> bool:
@@ -124,11 +143,8 @@ def cut_connections() -> bool:
         return bool(cursor.fetchone()[0])
 
 
-def inside() -> list[int]:
-    """Return every process of our desktops: the descendants of what their handles name."""
-    from sandbox import pool
-
-    roots = {handle.pid for handle in pool.provider("local").running() if handle.pid}
+def inside(roots: set[int]) -> list[tuple[int, int]]:
+    """Return every descendant of a process in `roots`, as (pid, root)."""
     parents: dict[int, int] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -136,14 +152,12 @@ def inside() -> list[int]:
                 fields = (entry / "stat").read_text().rpartition(")")[2].split()
                 parents[int(entry.name)] = int(fields[1])
 
-    def below(pid: int) -> bool:
-        while pid in parents:
+    def root_of(pid: int) -> int:
+        while pid in parents and pid not in roots:
             pid = parents[pid]
-            if pid in roots:
-                return True
-        return False
+        return pid
 
-    return [pid for pid in parents if below(pid)]
+    return [(pid, root) for pid in parents if (root := root_of(pid)) in roots and root != pid]
 
 
 def command(pid: int) -> bytes:
@@ -152,7 +166,9 @@ def command(pid: int) -> bytes:
     return b""
 
 
-def make_chaos(processes: Processes, seconds: float, every_s: float) -> Counter[str]:
+def make_chaos(
+    processes: Processes, kinds: tuple[str, ...], seconds: float, every_s: float
+) -> Counter[str]:
     """Kill for so long from the first lease on; return how often each kind died."""
     killed: Counter[str] = Counter()
     late = time.monotonic() + START_S
@@ -164,10 +180,9 @@ def make_chaos(processes: Processes, seconds: float, every_s: float) -> Counter[
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         time.sleep(random.uniform(0.3, 1.7) * every_s)
-        for kind in random.sample(KINDS, len(KINDS)):
-            if kill_one(kind, processes):
-                killed[kind] += 1
-                break
+        # One that is not at work now is left out: else whatever starts first would die for all.
+        kind = random.choice(kinds)
+        killed[kind] += kill_one(kind, processes)
         tend(processes)
     return killed
 
@@ -212,15 +227,16 @@ def reap_only() -> None:
     reaper.reap()
 
 
-def account(lines: list[dict[str, Any]], settled: bool) -> dict[str, Any]:
+def account(lines: list[dict[str, Any]], settled: bool, provider: str) -> dict[str, Any]:
     """Compare what callers saw, what rows say and what runs; the values of `wrong` should be empty."""
     from sandbox import pool
     from sandbox.models import Lease, Sandbox
 
     ready = Sandbox.objects.filter(state=Sandbox.State.READY)
-    running = {(h.name, h.boot_id) for h in pool.provider("local").running()}
+    running = {(h.name, h.boot_id) for h in pool.provider(provider).running()}
     rows = {(row.name, row.handle["boot_id"]) for row in ready}
     over = Lease.objects.exclude(state=Lease.State.ACTIVE)
+    dead = {(line["sandbox"], line["boot_id"]) for line in lines if "killed" in line}
     return {
         "leases": dict(Counter(Lease.objects.values_list("state", flat=True))),
         "computers": dict(Counter(Sandbox.objects.values_list("state", flat=True))),
@@ -245,6 +261,7 @@ def account(lines: list[dict[str, Any]], settled: bool) -> dict[str, Any]:
             "over without a reason": list(over.filter(release_reason="").values_list("pk", flat=True)),
             "running without a row": sorted(running - rows) if settled else [],
             "ready without a computer": sorted(rows - running),
+            "killed and still ready": sorted(rows & dead),
             "not settled": [] if settled else list(
                 Sandbox.objects.exclude(state=Sandbox.State.GONE).values_list(
                     "name", "state", "cause"
@@ -257,20 +274,23 @@ def account(lines: list[dict[str, Any]], settled: bool) -> dict[str, Any]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--provider", choices=sorted(KINDS), default="local")
     parser.add_argument("--every", type=float, default=4.0, help="mean seconds between two kills")
     parser.add_argument("--log", type=Path, default=Path("chaos.log"), help="what they all said")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that nothing outlives it
     os.environ |= {"SANDBOX_POOL_SIZE": str(WARM), "SANDBOX_MAX": str(MOST)}
-    os.environ["SANDBOX_HOST"] = "chaos"
+    os.environ |= {"SANDBOX_HOST": "chaos", "SANDBOX_PROVIDER": options.provider}
     began = time.monotonic()
     with database() as state:
         processes = Processes(options.log)
         try:
-            killed = make_chaos(processes, options.minutes * 60, options.every)
+            killed = make_chaos(
+                processes, KINDS[options.provider], options.minutes * 60, options.every
+            )
             processes.end_callers()
             settled = settle(processes)
-            report = account(processes.lines, settled)
+            report = account(processes.lines, settled, options.provider)
         finally:
             processes.end_callers()
             processes.host.terminate()
@@ -278,7 +298,7 @@ def main() -> int:
                 processes.host.wait(60)
             processes.host.kill()
             processes.host.wait()
-        left = [str(path) for path in (state / "sandboxes" / "local").glob("*")]
+        left = [str(path) for path in (state / "sandboxes" / options.provider).glob("*")]
         report["wrong"]["left at the end"] = left
     report["killed"] = dict(killed)
     report["seconds"] = round(time.monotonic() - began)
