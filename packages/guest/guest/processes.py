@@ -46,14 +46,27 @@ def end(process: subprocess.Popen[bytes]) -> int:
     return process.wait()
 
 
+def asleep(pid: int) -> bool:
+    """Whether a process waits for something."""
+    try:
+        return _status(pid)[0] == b"S"
+    except OSError:
+        return False
+
+
+def _status(pid: int | str) -> list[bytes]:
+    """Return the words of a process's stat from its state on; raises OSError if it is gone."""
+    # The name in brackets may hold anything; what follows the last one is numbers.
+    return Path("/proc", str(pid), "stat").read_bytes().rpartition(b")")[2].split()
+
+
 def _members(session: int) -> list[int]:
     """Return the processes of a session that have not ended."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                # The name in brackets may hold anything; what follows the last one is numbers.
-                words = (entry / "stat").read_bytes().rpartition(b")")[2].split()
+                words = _status(entry.name)
             except OSError:
                 continue
             if int(words[3]) == session and words[0] not in (b"Z", b"X"):

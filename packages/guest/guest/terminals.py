@@ -17,7 +17,7 @@ from pathlib import Path
 
 from guest.errors import ActionFailed, NotFound
 from guest.fencing import Gate, Ledger, Result
-from guest.processes import Place, end
+from guest.processes import Place, asleep, end
 
 MAX_TERMINALS = 8
 MAX_KEPT = 1024 * 1024
@@ -27,6 +27,8 @@ MAX_SIZE = 1000
 TOLD = Path(__file__).with_name("terminal.bash")
 _MAX_WAIT_MS = 30_000
 _WRITE_S = 5.0
+_INTERRUPT = b"\x03"
+_PROMPT_S, _ANSWER_S, _LOOK_S = 2.0, 0.25, 0.002
 # An endless output must leave the interpreter to the others: so much, then a pause.
 _BURST, _PAUSE_S = 256 * 1024, 0.01
 _KEPT_WRITES = 200
@@ -47,13 +49,19 @@ class Terminal:
         self._in_use = threading.Lock()
         self._closing = threading.Event()
         self._deadline = time.monotonic() + timeout_ms / 1000 if timeout_ms else float("inf")
+        self._held_at, self._held_until = 0, 0.0
         self._master, slave = os.openpty()
         try:
             self.resize(columns, rows)
             shell = place.environment.get("SHELL") or "/bin/sh"
             self._process = subprocess.Popen(
-                # setsid makes the PTY its controlling terminal: Ctrl+C and job control work.
-                ["setsid", "--ctty", shell, *_words(shell, command)],
+                # setsid makes the PTY its controlling terminal: Ctrl+C and job control work. A
+                # guest that was started in the background ignores Ctrl+C, and would leave that to
+                # all that runs here: env gives every signal its usual meaning.
+                [
+                    *("env", "--default-signal", "setsid", "--ctty", shell),
+                    *_words(shell, command),
+                ],
                 cwd=place.home,
                 # In no locale at all a shell throws away what is typed beyond ASCII.
                 env={"LANG": "C.UTF-8", **place.variables(TERM="xterm-256color")},
@@ -67,6 +75,8 @@ class Terminal:
         finally:
             os.close(slave)
         os.set_blocking(self._master, False)
+        if not command:
+            self._hold(_PROMPT_S)
         self._reader = threading.Thread(target=self._read_all, name="terminal", daemon=True)
         self._reader.start()
 
@@ -83,19 +93,46 @@ class Terminal:
             return data, behind, self.exit_code if behind == self._end else None
 
     def write(self, data: bytes) -> None:
-        """Enter `data` as if typed; raises ActionFailed if the program does not take it."""
+        """Enter `data` as if typed; raises ActionFailed if the program does not take it.
+
+        A shell dies of an interrupt before it is up, and drops the byte that comes with one. So an
+        interrupt, and what follows it, waits a moment for the program to be listening.
+        """
         left, deadline = memoryview(data), time.monotonic() + _WRITE_S
         while left:
             if self.exit_code is not None or time.monotonic() > deadline:
                 raise ActionFailed(
                     f"the terminal took {len(data) - len(left)} of {len(data)} bytes"
                 )
+            before = bytes(left).find(_INTERRUPT)
+            if before == 0 or self._held_until:
+                self._wait_for_program()
+            piece = left[: before or 1] if before >= 0 else left
             with self._using() as master:
                 try:
                     if select.select([], [master], [], 0.1)[1]:
-                        left = left[os.write(master, left) :]
+                        left = left[os.write(master, piece) :]
+                        self._hold(_ANSWER_S if before == 0 else 0.0)
                 except BlockingIOError:
                     continue
+
+    def _hold(self, seconds: float) -> None:
+        """Let what comes next wait for an answer of the program, at most so long."""
+        self._held_at, self._held_until = self._end, seconds and time.monotonic() + seconds
+
+    def _wait_for_program(self) -> None:
+        """Wait until the program has shown something since and waits itself."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._end > self._held_at or self.exit_code is not None,
+                max(0.0, self._held_until - time.monotonic()),
+            )
+        deadline = time.monotonic() + _ANSWER_S
+        while self.exit_code is None and time.monotonic() < deadline:
+            with self._using() as master:
+                if asleep(os.tcgetpgrp(master)):
+                    return
+            time.sleep(_LOOK_S)
 
     def resize(self, columns: int, rows: int) -> None:
         """Tell the program the size of its window; raises ActionFailed."""
