@@ -7,17 +7,19 @@ import tarfile
 
 from docker.errors import BuildError
 
-from sandbox.images import cache, container
+from sandbox.images import cache, code, container
 from sandbox.provider import ProvisionFailed
 from sandbox.providers.container import engine
-from sandbox.providers.container.shape import GUEST_CODE, MODULES, folder_of
+from sandbox.providers.container.shape import GUEST_CODE, MODULES
 
 REPOSITORY = "localhost/tandem-pod"
 
 
 def tag() -> str:
     """Return the image's name; a changed recipe or guest makes it another one."""
-    return f"{REPOSITORY}:{cache.digest(container.tag(), *map(folder_of, MODULES))}"
+    return (
+        f"{REPOSITORY}:{cache.digest(container.tag(), *sorted(code.compiled(*MODULES).iterdir()))}"
+    )
 
 
 def build(say: cache.Say) -> str:
@@ -48,15 +50,11 @@ def _context(base: str) -> bytes:
         file = tarfile.TarInfo("Dockerfile")
         file.size = len(recipe)
         tar.addfile(file, io.BytesIO(recipe))
-        for module in MODULES:
-            tar.add(folder_of(module), f"code/{module}", filter=_plain)
+        tar.add(code.compiled(*MODULES), "code", filter=_plain)
     return packed.getvalue()
 
 
-def _plain(file: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    """Leave caches out, and let everybody read the rest: a pod's user owns nothing of it."""
-    if "__pycache__" in file.name:
-        return None
-    file.mode = 0o755 if file.isdir() or file.mode & 0o100 else 0o644
+def _plain(file: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Belong to nobody: a pod's user owns nothing of it."""
     file.uid = file.gid = 0
     return file

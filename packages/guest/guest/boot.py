@@ -27,9 +27,6 @@ _SOUND = (
 )
 """No card: what programs play goes nowhere, and can be heard at the source desk.monitor."""
 
-# A window that openbox is told of within 0.1 s of its own announcement may stay unmanaged for seconds.
-_MANAGER_GRACE_S = 0.25
-
 
 class BootError(Exception):
     """The desktop did not come up; the message names the part."""
@@ -45,24 +42,22 @@ def main() -> None:
     options = parser.parse_args()
     os.umask(0o077)
     os.environ["DISPLAY"] = ":0"
+    x_server = _start_x_server(options.run, options.geometry)
     if (way_out := options.run / "egress.sock").exists():
         subprocess.Popen([sys.executable, "-m", "guest.outward", str(way_out)])
     os.environ.pop("PYTHONPATH", None)  # ours, not that of a Python the user starts
     shutil.copytree(HOME, Path.home(), dirs_exist_ok=True, copy_function=shutil.copyfile)
-    x_server = _start_x_server(options.run, options.geometry)
     try:
         # Reading the guest's modules takes as long as Xvnc and openbox together: do both at once.
+        threading.Thread(target=_read_modules, name="modules", daemon=True).start()
+        _start_session(x_server)
         from guest.computer import Computer
         from guest.routes import DESKTOP
         from guest.server import Server
 
-        _wait_for_socket(_X_SOCKET, x_server)
-        start("hsetroot", "-solid", "#2f6478")
-        keep_running("openbox")
         computer = Computer(":0", boot_id=options.boot_id)
         if not computer.windows.wait_for_manager(timeout_s=_TIMEOUT_S):
-            raise BootError(f"openbox did not announce itself within {_TIMEOUT_S:g} s")
-        manager_grace()
+            raise BootError(f"openbox did not answer within {_TIMEOUT_S:g} s")
         keep_running("tint2")
         server = Server(options.run / "guest.sock", computer, limits=options.limits, routes=DESKTOP)
         threading.Thread(target=server.serve_forever, name="guest", daemon=True).start()
@@ -72,6 +67,34 @@ def main() -> None:
         raise BootError(f"the X server ended with status {x_server.returncode}")
     except BootError as error:
         sys.exit(f"guest.boot: {error}")
+
+
+def _read_modules() -> None:
+    """Import what the guest is made of; who imports it too waits for this."""
+    import guest.computer
+    import guest.routes
+    import guest.server  # noqa: F401
+
+
+def _start_session(x_server: subprocess.Popen[bytes]) -> None:
+    """Start the session's bus, and what draws on the screen as soon as there is one."""
+    bus = _start_bus()
+    _wait_for_socket(_X_SOCKET, "Xvnc", x_server)
+    keep_running("openbox")
+    start("hsetroot", "-solid", "#2f6478")
+    if bus is not None:
+        _wait_for_socket(bus[0], "dbus-daemon", bus[1])
+
+
+def _start_bus() -> tuple[str, subprocess.Popen[bytes]] | None:
+    """Start the D-Bus daemon of the session; None if we were started inside one that has it."""
+    if "DBUS_SESSION_BUS_ADDRESS" in os.environ:
+        return None
+    path = f"{os.environ['XDG_RUNTIME_DIR']}/bus"
+    os.environ["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={path}"
+    command = ["dbus-daemon", "--session", "--nofork", "--nopidfile"]
+    daemon = subprocess.Popen([*command, f"--address=unix:path={path}"], stdin=subprocess.DEVNULL)
+    return path, daemon
 
 
 def _start_x_server(run: Path, geometry: str) -> subprocess.Popen[bytes]:
@@ -88,7 +111,8 @@ def _start_x_server(run: Path, geometry: str) -> subprocess.Popen[bytes]:
     )
 
 
-def _wait_for_socket(path: str, server: subprocess.Popen[bytes]) -> None:
+def _wait_for_socket(path: str, program: str, process: subprocess.Popen[bytes]) -> None:
+    """Wait until `program` listens; raises BootError."""
     deadline = time.monotonic() + _TIMEOUT_S
     while True:
         with socket.socket(socket.AF_UNIX) as probe:
@@ -96,10 +120,10 @@ def _wait_for_socket(path: str, server: subprocess.Popen[bytes]) -> None:
                 return probe.connect(path)
             except OSError:
                 pass
-        if server.poll() is not None:
-            raise BootError(f"Xvnc ended with status {server.returncode} before it listened")
+        if process.poll() is not None:
+            raise BootError(f"{program} ended with status {process.returncode} before it listened")
         if time.monotonic() > deadline:
-            raise BootError(f"Xvnc did not listen on {path} within {_TIMEOUT_S:g} s")
+            raise BootError(f"{program} did not listen on {path} within {_TIMEOUT_S:g} s")
         time.sleep(0.005)
 
 
@@ -107,11 +131,6 @@ def start(*argv: str) -> None:
     """Start a part of the session if it is installed."""
     if shutil.which(argv[0]):
         subprocess.Popen(argv, stdin=subprocess.DEVNULL)
-
-
-def manager_grace() -> None:
-    """Wait until a window manager that has announced itself really manages what opens."""
-    time.sleep(_MANAGER_GRACE_S)
 
 
 def keep_running(program: str, *words: str) -> None:

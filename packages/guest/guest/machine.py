@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from guest import modes
-from guest.boot import HOME, BootError, keep_running, manager_grace, start
+from guest.boot import HOME, BootError, keep_running, start
 from guest.computer import Computer
 from guest.routes import DESKTOP
 from guest.server import Server
@@ -42,8 +42,7 @@ def main() -> None:
         keep_running("openbox")
         computer = Computer(":0", boot_id="template")
         if not computer.windows.wait_for_manager(timeout_s=_TIMEOUT_S):
-            raise BootError(f"openbox did not announce itself within {_TIMEOUT_S:g} s")
-        manager_grace()
+            raise BootError(f"openbox did not answer within {_TIMEOUT_S:g} s")
         keep_running("tint2")
         _wait_for_panel(computer)
     except BootError as error:

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from websockets.exceptions import WebSocketException
-from websockets.sync.client import ClientConnection, connect
+from typing import TYPE_CHECKING, Any
 
 from trajectory import Element
+
+if TYPE_CHECKING:
+    from websockets.sync.client import ClientConnection
 
 ELEMENTS_JS = Path(__file__).with_name("elements.js").read_text(encoding="utf-8")
 
@@ -130,6 +130,9 @@ class Page:
 
         Once more on a new connection if the page went away in between.
         """
+        # Read with the first page: it takes a fifth of the time that the guest needs to start.
+        from websockets.exceptions import WebSocketException
+
         for attempt in (1, 2):
             socket = self._connected()
             try:
@@ -172,6 +175,9 @@ class Page:
             return result
 
     def _connected(self) -> ClientConnection:
+        from websockets.exceptions import WebSocketException
+        from websockets.sync.client import connect
+
         front = self._front()
         if self._socket is not None and front["id"] == self._target:
             return self._socket

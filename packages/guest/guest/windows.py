@@ -35,13 +35,25 @@ class Windows:
         self._lock = threading.Lock()
 
     def wait_for_manager(self, *, timeout_s: float) -> bool:
-        """Return once a window manager has announced itself; False after `timeout_s`."""
+        """Return once a window manager answers; False after `timeout_s`.
+
+        One that has announced itself may still be reading its theme: what opens meanwhile is not
+        managed before the next event. So it is asked how wide a frame would be (EWMH,
+        _NET_REQUEST_FRAME_EXTENTS), which only its main loop answers, and each question is an event.
+        """
         deadline = time.monotonic() + timeout_s
-        while not self._property(self._root, "_NET_SUPPORTING_WM_CHECK"):
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(0.005)
-        return True
+        window = self._root.create_window(0, 0, 1, 1, 0, X.CopyFromParent)
+        try:
+            while time.monotonic() < deadline:
+                if self._property(self._root, "_NET_SUPPORTING_WM_CHECK"):
+                    self._tell(window.id, "_NET_REQUEST_FRAME_EXTENTS", [0, 0, 0, 0, 0])
+                    if self._property(window, "_NET_FRAME_EXTENTS"):
+                        return True
+                time.sleep(0.005)
+            return False
+        finally:
+            window.destroy()
+            self._display.sync()
 
     def active_class(self) -> str:
         """Return the class of the window in front in lower case; "" if there is none."""

@@ -8,10 +8,6 @@ processes and folders are looked at directly.
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
-import subprocess
-import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -33,13 +29,12 @@ from sandbox.provider import (
     SandboxError,
     SandboxSpec,
 )
-from sandbox.providers import records
+from sandbox.providers import folder, records
 from sandbox.providers.container import engine
 from sandbox.providers.container.shape import LABEL, Shape, container_name
 
 _FIRST_UID, _UIDS = 60_500, 500
 _START_TIMEOUT_S = 40.0
-_LOOK_EVERY_S = 0.25
 _LOG_TAIL = 1500
 _LIMITS = "container"
 
@@ -55,26 +50,15 @@ class ContainerProvider:
     def start(self, spec: SandboxSpec) -> Handle:
         """Bring a desktop up; about 1 s. Raises ProvisionFailed with the stage and the log."""
         _check_host()
-        folder = self._state / spec.name
-        records.check(spec, provider=self.name, socket=folder / "run" / "guest.sock")
+        target = self._state / spec.name
+        records.check(spec, provider=self.name, socket=target / "run" / "guest.sock")
         with _engine() as client:
             if not client.images.list(name=image.tag()):
                 raise ProvisionFailed(
                     f"no image {image.tag()}: python -m sandbox.images build container"
                 )
-            try:
-                folder.mkdir(parents=True, mode=0o700)
-            except FileExistsError:
-                raise ProvisionFailed(
-                    f"a sandbox {spec.name} exists already: stop it first"
-                ) from None
-            try:
-                return self._start(client, spec, folder)
-            except BaseException as error:
-                self._clear(client, folder)
-                if isinstance(error, DesktopLost):
-                    raise ProvisionFailed(f"{spec.name}: the guest: {error}") from error
-                raise
+            with folder.begun(target, lambda: self._clear(client, target)):
+                return self._start(client, spec, target)
 
     def connect(self, handle: Handle) -> Desktop:
         """Return the desktop behind `handle`; raises DesktopLost with what ended its container."""
@@ -120,39 +104,42 @@ class ContainerProvider:
         with _engine() as client:
             return _log_tail(client, handle.boot_id)
 
-    def _start(self, client: docker.DockerClient, spec: SandboxSpec, folder: Path) -> Handle:
-        boot_id, uid = uuid.uuid4().hex, _free_uid()
-        password = _prepare(folder, uid)
+    def _start(self, client: docker.DockerClient, spec: SandboxSpec, target: Path) -> Handle:
+        boot_id, uid = uuid.uuid4().hex, folder.free_uid(_FIRST_UID, _UIDS)
+        password = folder.fill(target, owner=uid, uid=uid)
         handle = Handle(
             provider=self.name,
             name=spec.name,
             boot_id=boot_id,
-            guest_socket=str(folder / "run" / "guest.sock"),
-            rfb_socket=str(folder / "run" / "rfb.sock"),
+            guest_socket=str(target / "run" / "guest.sock"),
+            rfb_socket=str(target / "run" / "rfb.sock"),
             rfb_password=password,
         )
         # Before there is a container: whoever finds the folder of an interrupted start can clear it.
-        records.save(folder, records.Record(handle, ()))
-        shape = Shape(spec, folder, boot_id, uid, image.tag(), _LIMITS)
+        records.save(target, records.Record(handle, ()))
+        shape = Shape(spec, target, boot_id, uid, image.tag(), _LIMITS)
         try:
             container = client.containers.create(**shape.container())
             container.start()
         except APIError as error:
             raise ProvisionFailed(f"{spec.name}: the engine refused it: {error}") from error
-        pid = _wait_until_ready(client, spec.name, boot_id, folder / "run")
-        # From here on the sandbox can't put anything else, such as a link, where we look for sockets.
-        os.chown(folder / "run", 0, 0)
-        (folder / "run").chmod(0o711)
-        handle = replace(handle, pid=pid)
-        records.save(folder, records.Record(handle, ()))
+        folder.wait_until_ready(
+            target,
+            lambda: _ended(client, boot_id),
+            lambda: _log_tail(client, boot_id),
+            seconds=_START_TIMEOUT_S,
+        )
+        # The init of a pid namespace: killing it kills every process inside.
+        handle = replace(handle, pid=int(_state(client, boot_id)["Pid"]))
+        records.save(target, records.Record(handle, ()))
         self.connect(handle).close()
         return handle
 
-    def _clear(self, client: docker.DockerClient, folder: Path) -> None:
-        record = records.load(folder)
+    def _clear(self, client: docker.DockerClient, target: Path) -> None:
+        record = records.load(target)
         if record is not None:
             _remove(client, record.handle.boot_id)
-        records.remove(folder)
+        records.remove(target)
 
     def _cause(self, handle: Handle) -> str:
         try:
@@ -179,50 +166,12 @@ def _check_host() -> None:
         raise ProvisionFailed(
             "provider container needs root: it gives every sandbox a user of its own"
         )
-    if shutil.which("vncpasswd") is None:
-        raise ProvisionFailed("vncpasswd is missing: apt-get install tigervnc-tools")
 
 
-def _prepare(folder: Path, uid: int) -> str:
-    """Fill a sandbox's folder; return the password of its screen (only 8 characters count)."""
-    password = secrets.token_urlsafe(6)
-    run, etc = folder / "run", folder / "etc"
-    run.mkdir(mode=0o700)
-    etc.mkdir(mode=0o755)
-    scrambled = subprocess.run(
-        ["vncpasswd", "-f"], input=f"{password}\n".encode(), capture_output=True, check=True
-    ).stdout
-    (run / "rfb.passwd").write_bytes(scrambled)
-    (run / "rfb.passwd").chmod(0o600)
-    (etc / "passwd").write_text(f"user:x:{uid}:{uid}:User:/home/user:/bin/bash\n")
-    (etc / "group").write_text(f"user:x:{uid}:\n")
-    (etc / "machine-id").write_text(f"{secrets.token_hex(16)}\n")
-    os.chown(run, uid, uid)
-    os.chown(run / "rfb.passwd", uid, uid)
-    return password
-
-
-def _wait_until_ready(client: docker.DockerClient, name: str, boot_id: str, run: Path) -> int:
-    """Wait until the guest serves; return the host's pid of the container's first process.
-
-    That process is the init of a pid namespace: killing it kills every process inside.
-    """
-    deadline = time.monotonic() + _START_TIMEOUT_S
-    look = 0.0
-    while not (run / "ready").exists():
-        now = time.monotonic()
-        if now > deadline:
-            raise ProvisionFailed(
-                f"{name} was not ready within {_START_TIMEOUT_S:g} s: {_log_tail(client, boot_id)}"
-            )
-        if now > look and _state(client, boot_id)["Status"] in ("exited", "stopped", "dead"):
-            raise ProvisionFailed(
-                f"{name} ended while starting: {_ending(client, boot_id)}: "
-                f"{_log_tail(client, boot_id)}"
-            )
-        look = max(look, now + _LOOK_EVERY_S) if now > look else look
-        time.sleep(0.005)
-    return int(_state(client, boot_id)["Pid"])
+def _ended(client: docker.DockerClient, boot_id: str) -> str:
+    """Say why a container has ended; "" while it runs or is still being made."""
+    stopped = _state(client, boot_id)["Status"] in ("exited", "stopped", "dead")
+    return _ending(client, boot_id) if stopped else ""
 
 
 def _state(client: docker.DockerClient, boot_id: str) -> dict[str, Any]:
@@ -260,12 +209,3 @@ def _log_tail(client: docker.DockerClient, boot_id: str) -> str:
     except NotFound:
         return "no log"
     return str(text[-_LOG_TAIL:]).strip() or "the log is empty"
-
-
-def _free_uid() -> int:
-    """Return a uid of our range that no process has."""
-    used = records.uids_in_use()
-    free = [uid for uid in range(_FIRST_UID, _FIRST_UID + _UIDS) if uid not in used]
-    if not free:
-        raise ProvisionFailed(f"all {_UIDS} user ids for containers are in use")
-    return secrets.choice(free)

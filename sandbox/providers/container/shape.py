@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from docker.types import LogConfig, Ulimit
 
+from sandbox.images import code
 from sandbox.provider import ProvisionFailed, SandboxSpec
 
 GUEST_HOME = "/home/user"
@@ -16,13 +16,17 @@ GUEST_RUN = "/run/tandem"
 LABEL = "tandem.state"
 """On every container of ours: the folder of the provider that started it."""
 
-ENTRY = 'umask 077; mkdir -p ~ "$XDG_RUNTIME_DIR"; mkdir -m 1777 /tmp/.X11-unix; cd; "$@" & wait $!'
+ENTRY = (
+    'set -m; umask 077; mkdir -p ~ "$XDG_RUNTIME_DIR"; mkdir -m 1777 /tmp/.X11-unix; cd; '
+    '"$@" & wait $!'
+)
 """What a container starts with. It stays the first process, and buries the dead: they would eat up
-the limit of processes."""
+the limit of processes. Without -m all that is inside would ignore Ctrl+C, as it does in the
+background of a shell without job control."""
 
 GUEST_CODE = "/opt/tandem"
 _HOME_MB, _TMP_MB, _SHM_MB = 512, 256, 256
-MODULES = ("guest", "trajectory", "websockets", "jeepney")
+MODULES = (*code.OURS, "websockets", "jeepney")
 """Mounted, not baked in: a change of the guest needs no new image. Debian has no such websockets."""
 
 
@@ -92,8 +96,7 @@ class Shape:
         mounts = {str(self.folder / "run"): {"bind": GUEST_RUN, "mode": "rw"}}
         for name in ("passwd", "group", "machine-id"):
             mounts[str(etc / name)] = {"bind": f"/etc/{name}", "mode": "ro"}
-        for module in MODULES:
-            mounts[str(folder_of(module))] = {"bind": f"{GUEST_CODE}/{module}", "mode": "ro"}
+        mounts[str(code.compiled(*MODULES))] = {"bind": GUEST_CODE, "mode": "ro"}
         for target, shared in self.spec.shared.items():
             if not shared.is_dir():
                 raise ProvisionFailed(f"can't bind {shared} into a sandbox: not a folder")
@@ -123,7 +126,7 @@ class Shape:
     def _boot(self) -> list[str]:
         return [
             *("bash", "-c", ENTRY, "init"),
-            *("dbus-run-session", "--", "python3", "-m", "guest.boot", "--run", GUEST_RUN),
+            *("python3", "-m", "guest.boot", "--run", GUEST_RUN),
             *("--geometry", f"{self.spec.width}x{self.spec.height}"),
             *("--boot-id", self.boot_id, "--limits", self.limits),
         ]
@@ -132,11 +135,3 @@ class Shape:
 def container_name(boot_id: str) -> str:
     """Return the name that the engine knows a start by; no two starts share it."""
     return f"tandem-{boot_id}"
-
-
-def folder_of(module: str) -> Path:
-    """Return the folder of an importable package; raises ProvisionFailed if there is none."""
-    spec = importlib.util.find_spec(module)
-    if spec is None or spec.origin is None:
-        raise ProvisionFailed(f"the Python module {module} is missing: install tandem[guest]")
-    return Path(spec.origin).resolve().parent

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import secrets
 import shutil
 import signal
 import subprocess
@@ -21,16 +20,15 @@ from pathlib import Path
 from sandbox.desktop import GuestDesktop
 from sandbox.dial import Gateway
 from sandbox.provider import Desktop, DesktopLost, Handle, ProvisionFailed, SandboxSpec
-from sandbox.providers import records
+from sandbox.providers import folder, records
 from sandbox.providers.local import limits, outlet
-from sandbox.providers.local.jail import Jail
+from sandbox.providers.local.jail import GUEST_UID, Jail
 
 _PROGRAMS = {
     "bwrap": "bubblewrap",
     "Xvnc": "tigervnc-standalone-server",
-    "vncpasswd": "tigervnc-tools",
     "openbox": "openbox",
-    "dbus-run-session": "dbus",
+    "dbus-daemon": "dbus-daemon",
     "prlimit": "util-linux",
 }
 _FIRST_UID, _UIDS = 60_000, 500
@@ -50,37 +48,27 @@ class LocalProvider:
     def start(self, spec: SandboxSpec) -> Handle:
         """Bring a desktop up; about 0.7 s. Raises ProvisionFailed with the stage and the log."""
         self._check(spec)
-        folder = self._state / spec.name
+        target = self._state / spec.name
         boot_id = uuid.uuid4().hex
-        uid = _free_uid() if os.geteuid() == 0 else None
-        try:
-            folder.mkdir(parents=True, mode=0o700)
-        except FileExistsError:
-            raise ProvisionFailed(f"a sandbox {spec.name} exists already: stop it first") from None
-        try:
-            password = _prepare(folder, uid)
+        uid = folder.free_uid(_FIRST_UID, _UIDS) if os.geteuid() == 0 else None
+        with folder.begun(target, lambda: self._clear(target)):
+            password = folder.fill(target, owner=uid, uid=GUEST_UID)
             limited = limits.create(spec, group=f"{spec.name}-{boot_id[:12]}")
             handle = Handle(
                 provider=self.name,
                 name=spec.name,
                 boot_id=boot_id,
-                guest_socket=str(folder / "run" / "guest.sock"),
-                rfb_socket=str(folder / "run" / "rfb.sock"),
+                guest_socket=str(target / "run" / "guest.sock"),
+                rfb_socket=str(target / "run" / "rfb.sock"),
                 rfb_password=password,
             )
             groups = tuple(str(group) for group in limited.groups)
             # Before there is a process: whoever finds the folder of an interrupted start can clear it.
-            records.save(folder, records.Record(handle, groups))
-            outlet.start(spec, folder, boot_id)
-            pid = _launch(Jail(spec, folder, boot_id, uid, limited))
-            handle = replace(handle, pid=pid)
-            records.save(folder, records.Record(handle, groups))
+            records.save(target, records.Record(handle, groups))
+            outlet.start(spec, target, boot_id)
+            handle = replace(handle, pid=_launch(Jail(spec, target, boot_id, uid, limited)))
+            records.save(target, records.Record(handle, groups))
             self.connect(handle).close()
-        except BaseException as error:
-            self._clear(folder)
-            if isinstance(error, DesktopLost):
-                raise ProvisionFailed(f"{spec.name}: the guest: {error}") from error
-            raise
         return handle
 
     def connect(self, handle: Handle) -> Desktop:
@@ -145,27 +133,6 @@ class LocalProvider:
         records.remove(folder)
 
 
-def _prepare(folder: Path, uid: int | None) -> str:
-    """Fill a sandbox's folder; return the password of its screen (only 8 characters count)."""
-    password = secrets.token_urlsafe(6)
-    run, etc = folder / "run", folder / "etc"
-    run.mkdir(mode=0o700)
-    etc.mkdir(mode=0o755)
-    scrambled = subprocess.run(
-        ["vncpasswd", "-f"], input=f"{password}\n".encode(), capture_output=True, check=True
-    ).stdout
-    (run / "rfb.passwd").write_bytes(scrambled)
-    (run / "rfb.passwd").chmod(0o600)
-    (etc / "passwd").write_text("user:x:1000:1000:User:/home/user:/bin/bash\n")
-    (etc / "group").write_text("user:x:1000:\n")
-    (etc / "hosts").write_text("127.0.0.1 localhost desk\n")
-    (etc / "machine-id").write_text(f"{secrets.token_hex(16)}\n")
-    if uid is not None:
-        os.chown(run, uid, uid)
-        os.chown(run / "rfb.passwd", uid, uid)
-    return password
-
-
 def _launch(jail: Jail) -> int:
     """Start the sandbox and wait until its guest serves; return the host's pid of its first process.
 
@@ -181,24 +148,14 @@ def _launch(jail: Jail) -> int:
             start_new_session=True,
             check=True,
         )
-    run = jail.folder / "run"
-    deadline = time.monotonic() + _START_TIMEOUT_S
-    while not (run / "ready").exists():
+
+    def ended() -> str:
         outer = _number(jail.folder / "pid")
-        if outer and not records.runs(outer, jail.boot_id):
-            raise ProvisionFailed(
-                f"{jail.spec.name} ended while starting: {_log_tail(jail.folder)}"
-            )
-        if time.monotonic() > deadline:
-            raise ProvisionFailed(
-                f"{jail.spec.name} was not ready within {_START_TIMEOUT_S:g} s: "
-                f"{_log_tail(jail.folder)}"
-            )
-        time.sleep(0.005)
-    if jail.uid is not None:
-        # From here on the sandbox can't put anything else, such as a link, where we look for sockets.
-        os.chown(run, 0, 0)
-        run.chmod(0o711)
+        return "" if not outer or records.runs(outer, jail.boot_id) else "its session"
+
+    folder.wait_until_ready(
+        jail.folder, ended, lambda: _log_tail(jail.folder), seconds=_START_TIMEOUT_S
+    )
     return _init_pid(jail.folder)
 
 
@@ -229,15 +186,6 @@ def _number(path: Path) -> int:
         return int(path.read_text() or 0)
     except FileNotFoundError:
         return 0
-
-
-def _free_uid() -> int:
-    """Return a uid of our range that no process has."""
-    used = records.uids_in_use()
-    free = [uid for uid in range(_FIRST_UID, _FIRST_UID + _UIDS) if uid not in used]
-    if not free:
-        raise ProvisionFailed(f"all {_UIDS} user ids for sandboxes are in use")
-    return secrets.choice(free)
 
 
 def _log_tail(folder: Path) -> str:

@@ -7,21 +7,22 @@ nobody else sees, and only then drops to that uid. An ordinary user binds direct
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from guest.outward import PORT
+from sandbox.images import code
 from sandbox.provider import ProvisionFailed, SandboxSpec
 from sandbox.providers.local.limits import Limits
 
 GUEST_HOME = "/home/user"
 GUEST_RUN = "/run/tandem"
 _GUEST_CODE = "/opt/tandem"
-_GUEST_UID = 1000  # inside; outside it is the sandbox's own
-_MODULES = ("guest", "trajectory", "PIL", "Xlib", "six", "websockets", "jeepney")
+GUEST_UID = 1000  # inside; outside it is the sandbox's own
+_LIBRARIES = ("PIL", "Xlib", "six", "websockets", "jeepney")
 _ETC = (
     *("alternatives", "chromium", "dconf", "default", "fonts", "gtk-2.0", "gtk-3.0", "ld.so.cache"),
     *("localtime", "mime.types", "mailcap", "nsswitch.conf", "os-release", "ssl", "X11", "xdg"),
@@ -56,10 +57,11 @@ class Jail:
         if self.uid is None:
             inner = self._bubblewrap({source: source for source in sources})
             return ["sh", "-c", f'set -e; {info}exec "$@"', "run", *_PRLIMIT, "--", *inner]
-        stage = "set -e; mount -t tmpfs -o mode=755,size=1m tandem /mnt; "
         places = {source: f"/mnt/{n}" for n, source in enumerate(sources)}
+        stage = "set -e; mount -t tmpfs -o mode=755,size=1m tandem /mnt; "
+        stage += f"mkdir {' '.join(places.values())}; "
         for source, place in places.items():
-            stage += f"mkdir {place}; mount --bind '{source}' {place}; "
+            stage += f"mount --bind '{source}' {place}; "
         drop = ["setpriv", f"--reuid={self.uid}", f"--regid={self.uid}", "--clear-groups"]
         # A control group counts what it refuses; this limit would be met first and say nothing.
         nproc = [] if self.limits.groups else [f"--nproc={self.spec.pids}"]
@@ -72,7 +74,7 @@ class Jail:
 
     def _sources(self) -> list[str]:
         """Return the host folders that are bound, each once."""
-        read = [*python_folders(), *module_folders(), *self.spec.shared.values()]
+        read = [*python_folders(), *code_folders(), *self.spec.shared.values()]
         for folder in read:
             if not folder.is_dir() or "'" in str(folder):
                 raise ProvisionFailed(f"can't bind {folder} into a sandbox: not a plain folder")
@@ -84,7 +86,7 @@ class Jail:
 
     def _bubblewrap(self, places: dict[str, str]) -> list[str]:
         """Return bwrap's command; `places` says where each host folder can be bound from."""
-        uid = str(_GUEST_UID)
+        uid = str(GUEST_UID)
         command = ["bwrap", "--unshare-all", "--new-session", "--hostname", "desk", "--clearenv"]
         command += ["--uid", uid, "--gid", uid, "--info-fd", "8"]
         command += ["--ro-bind", "/usr", "/usr"]
@@ -112,30 +114,29 @@ class Jail:
         command += ["--size", str(_HOME_MB << 20), "--perms", "0700", "--tmpfs", GUEST_HOME]
         for folder in python_folders():
             command += ["--ro-bind", places[str(folder)], str(folder)]
-        code = {str(f): f"{_GUEST_CODE}/{n}" for n, f in enumerate(module_folders())}
-        for source, target in code.items():
+        imported = {str(f): f"{_GUEST_CODE}/{n}" for n, f in enumerate(code_folders())}
+        for source, target in imported.items():
             command += ["--ro-bind", places[source], target]
         for target, shared in self.spec.shared.items():
             command += ["--ro-bind", places[str(shared)], target]
         command += ["--bind", places[str(self.folder / "run")], GUEST_RUN, "--chdir", GUEST_HOME]
         command += ["--remount-ro", "/", "--remount-ro", "/dev"]
-        for name, value in self._environment(code).items():
+        for name, value in self._environment([*imported.values()]).items():
             command += ["--setenv", name, value]
         return [*command, "--", *self._boot()]
 
-    def _environment(self, code: dict[str, str]) -> dict[str, str]:
-        guest = code[str(_folder_of("guest"))]
+    def _environment(self, imported: list[str]) -> dict[str, str]:
         through = f"http://127.0.0.1:{PORT}" if self.spec.network == "allowlist" else ""
         proxied = dict.fromkeys(_PROXY, through) if through else {}
         return {
             **proxied,
-            "PATH": f"{guest}/guest/bin:/usr/local/bin:/usr/bin:/bin",
-            "PYTHONPATH": ":".join(code.values()),
+            "PATH": f"{imported[0]}/guest/bin:/usr/local/bin:/usr/bin:/bin",
+            "PYTHONPATH": ":".join(imported),
             "HOME": GUEST_HOME,
             "USER": "user",
             "SHELL": "/bin/bash",
             "LANG": "C.UTF-8",
-            "XDG_RUNTIME_DIR": f"/run/user/{_GUEST_UID}",
+            "XDG_RUNTIME_DIR": f"/run/user/{GUEST_UID}",
             "QT_LINUX_ACCESSIBILITY_ALWAYS_ON": "1",
             "GSETTINGS_BACKEND": "memory",
         }
@@ -143,7 +144,8 @@ class Jail:
     def _boot(self) -> list[str]:
         size = f"{self.spec.width}x{self.spec.height}"
         return [
-            *("dbus-run-session", "--", _python(), "-m", "guest.boot", "--run", GUEST_RUN),
+            # -S: all that the guest imports is named by PYTHONPATH.
+            *(_python(), "-S", "-m", "guest.boot", "--run", GUEST_RUN),
             *("--geometry", size, "--boot-id", self.boot_id, "--limits", self.limits.kind),
         ]
 
@@ -159,14 +161,12 @@ def python_folders() -> list[Path]:
     return [] if prefix.is_relative_to("/usr") else [prefix]
 
 
-def module_folders() -> list[Path]:
-    """Return the import folders that the guest needs, each once."""
-    return list(dict.fromkeys(_folder_of(name) for name in _MODULES))
+def code_folders() -> list[Path]:
+    """Return the folders that the guest is imported from, its own first."""
+    return [code.compiled(*code.OURS), _libraries()]
 
 
-def _folder_of(module: str) -> Path:
-    spec = importlib.util.find_spec(module)
-    if spec is None or spec.origin is None:
-        raise ProvisionFailed(f"the Python module {module} is missing: install tandem[guest]")
-    origin = Path(spec.origin).resolve()
-    return origin.parent.parent if origin.name == "__init__.py" else origin.parent
+@cache
+def _libraries() -> Path:
+    """Return where the libraries are: they do not change while this process runs."""
+    return code.compiled(*_LIBRARIES)
