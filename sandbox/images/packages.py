@@ -22,8 +22,14 @@ DESKTOP = (
 )
 """What every desktop has, whatever it runs in."""
 
-CONTAINER = ("tigervnc-standalone-server", "tigervnc-tools")
-"""A container shares the host's kernel: it needs no more than an X server that speaks RFB."""
+CONTAINER = (
+    *("tigervnc-standalone-server", "tigervnc-tools"),
+    *("pulseaudio", "pulseaudio-utils"),
+)
+"""A container shares the host's kernel: an X server that speaks RFB, and sound without a card.
+
+The sound is not in DESKTOP: a virtual machine's session starts none.
+"""
 
 MACHINE = (
     *("systemd-sysv", "udev", "kmod", "initramfs-tools-core", "busybox", "linux-image-amd64"),

@@ -18,15 +18,24 @@ from sandbox.capabilities import (
 )
 from sandbox.provider import Desktop, Provider, SandboxSpec
 from sandbox.providers import load
-from tests.sandbox.desktops import needs_local, new_id
+from tests.sandbox.desktops import needs_container, needs_local, new_id, skip_without_image
 
 
 class Whole(Desktop, Clipboard, FileTree, Ports, Python, Recordings, Terminals, Windows, Protocol):
     """For the type checker: a desktop with everything."""
 
 
-@pytest.fixture(params=["fake", pytest.param("local", marks=needs_local)], scope="module")
+@pytest.fixture(
+    params=[
+        "fake",
+        pytest.param("local", marks=needs_local),
+        pytest.param("container", marks=needs_container),
+    ],
+    scope="module",
+)
 def provider(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Provider:
+    if request.param == "container":
+        skip_without_image()
     return load(request.param, state=tmp_path_factory.mktemp("sb"))
 
 

@@ -73,8 +73,8 @@ def test_a_terminal_is_a_real_one(desktop: Whole, epoch: int) -> None:
     desktop.resize_terminal(terminal, columns=60, rows=20, epoch=epoch)
     desktop.write_terminal(terminal, b"stty size\n", epoch=epoch)
     read_on(desktop, terminal, b"20 60\r\n")
-    desktop.write_terminal(terminal, "echo 你好 é 👍\n".encode(), epoch=epoch)
-    read_on(desktop, terminal, "\r你好 é 👍\r\n".encode())
+    desktop.write_terminal(terminal, "echo '<你好 é 👍>' | tr '<>' '[]'\n".encode(), epoch=epoch)
+    read_on(desktop, terminal, "[你好 é 👍]\r\n".encode())
     desktop.write_terminal(terminal, b"exit 7\n", epoch=epoch)
     assert finish(desktop, terminal).exit_code == 7
     desktop.close_terminal(terminal, epoch=epoch)
