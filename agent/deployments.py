@@ -12,7 +12,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from agent import policies
+from agent.dialects import tools
 from agent.models import Deployment
+from agent.policies.wires import Chat, wire_of
 from agent.policy import (
     Policy,
     PolicyError,
@@ -107,10 +109,12 @@ def policy(deployment: Deployment, *, pictures: Callable[[str], bytes]) -> Polic
 def chat(deployment: Deployment, *, pictures: Callable[[str], bytes]) -> OpenAIChat:
     """Return the model behind a deployment as one that answers in words, such as a judge.
 
-    Raises PolicyMisconfigured for a scripted one.
+    Raises PolicyMisconfigured for one that has no chat completions.
     """
     if deployment.kind == Deployment.Kind.SCRIPTED:
         raise PolicyMisconfigured(f"{deployment.name} is scripted: it answers no question")
+    if deployment.dialect in tools.NAMES and not isinstance(wire_of(deployment.dialect), Chat):
+        raise PolicyMisconfigured(f"{deployment.name} is asked for actions only, not in a chat")
     return OpenAIChat(
         url=_address(deployment),
         model=deployment.model or "tandem",

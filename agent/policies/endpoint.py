@@ -28,14 +28,23 @@ def ask(url: str, body: Mapping[str, Any], *, token: str = "", timeout_s: float)
 
 
 def post(
-    url: str, path: str, body: Mapping[str, Any], *, token: str = "", timeout_s: float
+    url: str,
+    path: str,
+    body: Mapping[str, Any],
+    *,
+    token: str = "",
+    headers: Mapping[str, str] | None = None,
+    timeout_s: float,
 ) -> dict[str, Any]:
     """Post `body` to `path` of an endpoint (`url`, with or without /v1) and return the answer.
+
+    `headers` stand for the usual bearer token where an API wants its key elsewhere.
 
     Raises PolicyUnreachable, PolicyBusy (after ATTEMPTS), PolicyRefused, NoSuchPath.
     """
     client = _client(timeout_s)
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    if headers is None:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
     address = f"{url.rstrip('/').removesuffix('/v1')}{path}"
     last = ""
     for attempt in range(ATTEMPTS):
