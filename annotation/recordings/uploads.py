@@ -143,7 +143,8 @@ def _keep(recording: Recording, file: RecordingFile) -> None:
         raise WrongHash(
             "wrong_hash", "the file is not what its sha256 says: send it again", offset=0
         )
-    pictures.store().put_object(blob_key(file.sha256), spool.path_of(recording.name, file.sha256))
+    source = spool.path_of(recording.name, file.sha256) if file.bytes else b""
+    pictures.store().put_object(blob_key(file.sha256), source)
     recording.files.filter(sha256=file.sha256).update(stored=True)
     spool.forget(recording.name, file.sha256)
 

@@ -193,7 +193,7 @@ def _body(request: HttpRequest) -> Body:
 
 
 def _number(request: HttpRequest, header: str) -> int:
-    value = request.headers.get(header, "")
+    value = request.headers.get(header) or ("0" if header == "Content-Length" else "")
     if not value.isascii() or not value.isdigit() or len(value) > 15:
         raise Wrong("bad_header", f"{header} must be a whole number")
     return int(value)

@@ -1,0 +1,251 @@
+"""Uploads that break off, come twice, lie, or are too much: what is refused, and that nothing is lost."""
+
+from __future__ import annotations
+
+import concurrent.futures
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+
+from annotation.models import Recording, RecordingFile
+from annotation.recordings import devices, manifest, progress, spool, uploads
+from annotation.session import pictures
+from tests.annotation.recorded import Recorded, Sender, lines, sha
+
+
+def token_of(user: Any) -> str:
+    begun = devices.begin(device_name="laptop", address=f"test-{user.pk}")
+    devices.decide(begun.user_code, by=user, approve=True)
+    return devices.poll(begun.device_code)
+
+
+@pytest.fixture
+def sender(stranger: Any) -> Sender:
+    return Sender(token_of(stranger))
+
+
+def test_an_upload_goes_on_at_every_byte(sender: Sender) -> None:
+    recorded = Recorded()
+    assert sender.post("/api/recordings/", recorded.manifest()).status_code == 201
+    digest = sha(recorded.files["events.jsonl"])
+    data = recorded.blob(digest)
+    for at in range(0, len(data), 37):
+        assert sender.offset(recorded, digest).headers["Upload-Offset"] == str(at)
+        assert sender.patch(recorded, digest, at, data[at : at + 37]).status_code == 204
+    assert pictures.store().get(digest) == data
+    again = sender.patch(recorded, digest, 0, data[:5])
+    assert (again.status_code, again.headers["Upload-Offset"]) == (409, str(len(data)))
+    missing = sender.post("/api/recordings/", recorded.manifest())
+    assert missing.status_code == 200 and digest not in missing.json()["missing"]
+
+
+def test_what_is_whole_is_queued_once(sender: Sender, queue: Any) -> None:
+    recorded = Recorded()
+    assert sender.send(recorded).status_code == 202
+    assert sender.post(f"/api/recordings/{recorded.name}/complete").status_code == 202
+    row = Recording.objects.get(name=recorded.name)
+    assert row.status == Recording.Status.UPLOADED and len(queue) == 1
+    assert not spool.path_of(row.name, "").exists()
+    assert sender.get(f"/api/recordings/{row.name}").json()["status"] == "uploaded"
+
+
+def test_a_wrong_offset_is_answered_with_the_right_one(sender: Sender) -> None:
+    recorded = Recorded()
+    sender.post("/api/recordings/", recorded.manifest())
+    digest = sha(recorded.files["steps.jsonl"])
+    answer = sender.patch(recorded, digest, 5, b"x")
+    assert (answer.status_code, answer.headers["Upload-Offset"]) == (409, "0")
+    assert answer.json()["error"] == "wrong_offset"
+
+
+def test_a_wrong_hash_begins_again_and_then_comes_right(sender: Sender) -> None:
+    recorded = Recorded()
+    sender.post("/api/recordings/", recorded.manifest())
+    digest = sha(recorded.files["steps.jsonl"])
+    data = recorded.blob(digest)
+    wrong = sender.patch(recorded, digest, 0, bytes(len(data)))
+    assert (wrong.status_code, wrong.headers["Upload-Offset"]) == (460, "0")
+    assert not pictures.store().exists(digest)
+    assert sender.patch(recorded, digest, 0, data).status_code == 204
+
+
+def test_more_bytes_than_announced_are_refused_and_the_rest_stays(sender: Sender) -> None:
+    recorded = Recorded()
+    sender.post("/api/recordings/", recorded.manifest())
+    digest = sha(recorded.files["steps.jsonl"])
+    data = recorded.blob(digest)
+    sender.patch(recorded, digest, 0, data[:10])
+    assert sender.patch(recorded, digest, 10, data[10:] + b"more").status_code == 409
+    assert sender.offset(recorded, digest).headers["Upload-Offset"] == "10"
+    assert sender.patch(recorded, digest, 10, bytes(2 * uploads.PART_BYTES + 1)).status_code == 413
+
+
+def test_an_incomplete_upload_is_not_completed(sender: Sender) -> None:
+    recorded = Recorded()
+    sender.post("/api/recordings/", recorded.manifest())
+    answer = sender.post(f"/api/recordings/{recorded.name}/complete")
+    assert (
+        answer.status_code == 409 and sha(recorded.files["steps.jsonl"]) in answer.json()["missing"]
+    )
+
+
+def test_another_manifest_under_the_same_id_is_refused(sender: Sender, annotator: Any) -> None:
+    recorded = Recorded()
+    sender.post("/api/recordings/", recorded.manifest())
+    changed = Recorded(name=recorded.name)
+    changed.files["steps.jsonl"] = lines(changed.steps[:1])
+    assert sender.post("/api/recordings/", changed.manifest()).json()["error"] == "other_manifest"
+    # Nobody else sees it, continues it, or learns more than that the id is taken.
+    other = Sender(token_of(annotator))
+    assert other.post("/api/recordings/", recorded.manifest()).status_code == 409
+    assert other.get(f"/api/recordings/{recorded.name}").status_code == 404
+    assert other.offset(recorded, "0" * 64).status_code == 404
+
+
+BROKEN = [
+    ("id", "../../etc", "id"),
+    ("format", "tandem-recording/9", "format"),
+    ("recording", [], "recording"),
+    ("files", [], "files"),
+    ("files", [{"path": "../secret", "sha256": "0" * 64, "bytes": 1}], "files[0]"),
+    ("files", [{"path": "audio/../../x.flac", "sha256": "0" * 64, "bytes": 1}], "files[0]"),
+    ("files", [{"path": "/etc/passwd", "sha256": "0" * 64, "bytes": 1}], "files[0]"),
+    ("files", [{"path": f"frames/{'a' * 64}.png", "sha256": "0" * 64, "bytes": 1}], "files[0]"),
+    ("files", [{"path": "events.jsonl", "sha256": "zz", "bytes": 1}], "files[0]"),
+    ("files", [{"path": "events.jsonl", "sha256": "0" * 64, "bytes": -1}], "files[0]"),
+    ("files", [{"path": "events.jsonl", "sha256": "0" * 64, "bytes": 1}] * 2, "files"),
+    ("confirmed_at", None, "confirmed_at"),
+    ("confirmed_at", 1e300, "confirmed_at"),
+]
+
+
+@pytest.mark.parametrize(("field", "value", "named"), BROKEN)
+def test_a_broken_manifest_is_refused_by_its_field(
+    sender: Sender, field: str, value: object, named: str
+) -> None:
+    body = {**Recorded().manifest(), field: value}
+    answer = sender.post("/api/recordings/", body)
+    assert answer.status_code == 400, answer.content
+    assert (answer.json()["error"], answer.json()["field"]) == ("bad_manifest", named)
+    assert not Recording.objects.exists()
+
+
+def test_what_is_no_json_or_nobodys_is_refused(sender: Sender) -> None:
+    for body in ("{", "[1]", '"x"', "[" * 100_000):
+        answer = sender.client.post(
+            "/api/recordings/", body, content_type="application/json", headers=sender.headers
+        )
+        assert (answer.status_code, answer.json()["error"]) == (400, "not_json")
+    assert (
+        Client().post("/api/recordings/", "{}", content_type="application/json").status_code == 401
+    )
+
+
+def test_limits_say_which_and_when(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
+    large = Recorded().manifest()
+    large["files"][0]["bytes"] = manifest.FILE_BYTES + 1
+    answer = sender.post("/api/recordings/", large)
+    assert answer.status_code == 413 and answer.json()["file"] == large["files"][0]["path"]
+    monkeypatch.setattr(uploads, "OPEN_UPLOADS", 1)
+    assert sender.post("/api/recordings/", Recorded().manifest()).status_code == 201
+    full = sender.post("/api/recordings/", Recorded().manifest())
+    assert full.status_code == 429 and int(full.headers["Retry-After"]) > 0
+    monkeypatch.setattr(uploads, "OPEN_UPLOADS", 9)
+    monkeypatch.setattr(uploads, "PERSON_BYTES", 10)
+    assert sender.post("/api/recordings/", Recorded().manifest()).json()["error"] == "quota"
+
+
+def test_an_unknown_consent_is_named(sender: Sender) -> None:
+    recorded = Recorded()
+    recorded.about["consent"] = {"version": "0"}
+    answer = sender.post("/api/recordings/", recorded.manifest())
+    assert answer.status_code == 409 and answer.json()["error"] == "unknown_consent"
+
+
+def test_a_full_disk_loses_nothing(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded = Recorded()
+    sender.post("/api/recordings/", recorded.manifest())
+    digest = sha(recorded.files["events.jsonl"])
+    data = recorded.blob(digest)
+    sender.patch(recorded, digest, 0, data[:20])
+    monkeypatch.setattr(spool, "SPARE", 1 << 62)
+    assert sender.patch(recorded, digest, 20, data[20:]).status_code == 507
+    monkeypatch.undo()
+    assert sender.patch(recorded, digest, 20, data[20:]).status_code == 204
+
+
+def test_a_store_that_was_away_gets_the_file_at_the_end(
+    sender: Sender, settings: Any, tmp_path: Any
+) -> None:
+    recorded = Recorded()
+    sender.post("/api/recordings/", recorded.manifest())
+    digest = sha(recorded.files["events.jsonl"])
+    blocked = tmp_path / "file"
+    blocked.write_text("no folder")
+    settings.STORAGE_URL = f"file://{blocked}/store"
+    pictures.store.cache_clear()
+    try:
+        away = sender.patch(recorded, digest, 0, recorded.blob(digest))
+        assert away.status_code == 503 and away.headers["Retry-After"]
+    finally:
+        pictures.store.cache_clear()
+    settings.STORAGE_URL = f"file://{tmp_path}/store"
+    assert sender.offset(recorded, digest).headers["Upload-Offset"] == str(
+        len(recorded.blob(digest))
+    )
+    for other in sender.post("/api/recordings/", recorded.manifest()).json()["missing"]:
+        if other != digest:
+            sender.patch(recorded, other, 0, recorded.blob(other))
+    assert sender.post(f"/api/recordings/{recorded.name}/complete").status_code == 202
+    pictures.store.cache_clear()
+
+
+def test_uploads_that_nobody_goes_on_with_end(sender: Sender) -> None:
+    recorded = Recorded()
+    sender.post("/api/recordings/", recorded.manifest())
+    digest = sha(recorded.files["events.jsonl"])
+    sender.patch(recorded, digest, 0, recorded.blob(digest)[:5])
+    Recording.objects.update(created_at=timezone.now() - timedelta(days=15))
+    progress.reap()
+    assert not Recording.objects.exists() and not RecordingFile.objects.exists()
+    assert spool.length(recorded.name, digest) == 0
+
+
+def test_two_uploads_of_one_recording_at_once_are_harmless(
+    transactional_db: None, stranger: Any
+) -> None:
+    from annotation.models import Consent
+
+    Consent.objects.get_or_create(version="1", defaults={"text": "yes"})
+    recorded = Recorded()
+    token = token_of(stranger)
+
+    def send(_: int) -> list[int]:
+        sender = Sender(token)
+        seen = [sender.post("/api/recordings/", recorded.manifest()).status_code]
+        for digest in {sha(data) for data in recorded.files.values()}:
+            data = recorded.blob(digest)
+            for _ in range(200):
+                at = int(sender.offset(recorded, digest).headers["Upload-Offset"])
+                if at >= len(data):
+                    break
+                seen.append(sender.patch(recorded, digest, at, data[at : at + 50]).status_code)
+        for _ in range(50):
+            done = sender.post(f"/api/recordings/{recorded.name}/complete").status_code
+            seen.append(done)
+            if done == 202:
+                break
+        connection.close()
+        return seen
+
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        answers = [code for codes in pool.map(send, range(3)) for code in codes]
+    assert set(answers) <= {200, 201, 202, 204, 409, 460, 503} and answers.count(201) == 1
+    row = Recording.objects.get()
+    assert row.status == Recording.Status.UPLOADED
+    for file in row.files.all():
+        assert pictures.store().get(file.sha256) == recorded.files[file.path]
