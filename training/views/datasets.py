@@ -12,6 +12,7 @@ from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpRespons
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
+from agent.dialects import tools
 from agent.models import Deployment
 from blobs import BlobError
 from training import access
@@ -199,6 +200,6 @@ def _rows(row: Dataset, form: PromptFormat, first: int | None = None) -> Iterato
 def _format(request: HttpRequest) -> tuple[PromptFormat, str]:
     """Return the prompt format of the annotators' partner, and its name."""
     partner = Deployment.objects.filter(is_partner=True).first()
-    if partner is None:
+    if partner is None or partner.dialect in tools.NAMES:  # nobody trains on tool calls
         return PromptFormat(dialect="element", observation="elements"), "element numbers"
     return PromptFormat.of_deployment(partner), str(partner)
