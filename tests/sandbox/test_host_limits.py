@@ -12,6 +12,7 @@ from sandbox.host import HostProcess, limits
 from sandbox.host.computers import Computers
 from sandbox.leasing import leases
 from sandbox.models import AuditEvent, Lease, Pool, Sandbox
+from sandbox.operations import fleet
 from sandbox.provider import Handle, SandboxSpec
 from sandbox.providers.fake import FakeProvider
 from tests.sandbox.inline import MakeHost, count, make_host, make_row, steps
@@ -103,6 +104,7 @@ def test_a_lost_computer_says_what_the_kernel_counted(make_host: MakeHost) -> No
     assert gone.cause.endswith("; 2 processes were ended for memory; was not let to evil.test:443")
     assert AuditEvent.objects.filter(kind="sandbox.limited", sandbox=gone.name).count() == 1
     assert Lease.objects.get(pk=lease.pk).state == Lease.State.LOST
+    assert "processes were ended for memory" in fleet.failures()[0].cause
 
 
 def test_one_that_is_used_again_says_so_on_the_trail(make_host: MakeHost) -> None:
