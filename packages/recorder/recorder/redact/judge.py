@@ -171,7 +171,7 @@ def judge_words(words: Iterable[dict[str, Any]], detectors: Detectors) -> list[R
             else:
                 streams: tuple[Stream, ...] = ("audio", "words")
                 redactions.append(Redaction(began, ended, "personal data that was said", streams))
-    return redactions
+    return list(dict.fromkeys(redactions))
 
 
 def _secret(found: Iterable[Found]) -> bool:

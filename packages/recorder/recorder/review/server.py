@@ -23,6 +23,7 @@ MAX_BODY = 64 * 1024
 _CHUNK = 1 << 18
 _PAGE = {
     "": ("index.html", "text/html; charset=utf-8"),
+    "icon.svg": ("icon.svg", "image/svg+xml"),
     "review.css": ("review.css", "text/css; charset=utf-8"),
     **{f"{name}.js": (f"{name}.js", "text/javascript; charset=utf-8")
        for name in ("review", "timeline", "picture", "sound")},
@@ -127,6 +128,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _change(self, path: str, body: dict[str, Any]) -> None:
         review = self.server.review
+        if review.confirmed.is_set():
+            raise EditError("this recording is confirmed; open its review anew to change it")
         match path:
             case "edit":
                 review.edits.add(body)

@@ -1,0 +1,163 @@
+"""What can't be told is removed, and what is missing holds the recording back."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from recorder.redact import (
+    Denied,
+    Detectors,
+    Judge,
+    Redaction,
+    RedactionError,
+    detectors,
+    judge_words,
+)
+from recorder.redact.detectors import Found
+from tests.recorder.made_recording import found_by, word
+from trajectory import recording as rec
+
+FULL, FIELD = (0, 0, 1280, 720), (100, 100, 200, 30)
+NONE = Detectors([])
+
+
+def tap(t: float, text: str) -> list[rec.Event]:
+    return [rec.KeyPressed(t, text, text), rec.KeyReleased(t + 0.02, text)]
+
+
+def judged(*events: rec.Event, found: Detectors = NONE) -> list[Redaction]:
+    judge = Judge(found, Denied())
+    for event in events:
+        judge.take(event)
+    return judge.close()
+
+
+def field(
+    t: float, password: bool | None, box: tuple[int, int, int, int] = FIELD
+) -> rec.ElementSeen:
+    return rec.ElementSeen(t, "entry", "", box, focused=True, password=password)
+
+
+def window(t: float, app: str = "gedit", title: str = "a", **more: object) -> rec.WindowChanged:
+    return rec.WindowChanged(t, app, title, FULL, **more)
+
+
+def test_typing_is_kept_only_where_a_field_says_that_it_is_no_password_field() -> None:
+    typed = [*tap(5, "a"), *tap(5.2, "b")]
+    assert not judged(window(0), field(1, False), *typed)
+    for before in ([], [field(1, None)]):
+        (removed,) = judged(window(0), *before, *typed)
+        assert removed.began <= 5 and removed.ended >= 5.22
+        assert removed.place == (FIELD if before else None)
+
+
+def test_a_field_tells_late_and_the_keys_before_are_its_own() -> None:
+    click = rec.Pressed(5, 110, 110, "left")
+    late = judged(window(0), field(1, False), click, *tap(5.2, "a"), field(5.6, True), *tap(6, "b"))
+    assert late[0].began <= 5 and late[0].cause == "password field" and late[0].place == FIELD
+    assert not judged(window(0), click, *tap(5.2, "a"), field(5.6, False), *tap(6, "b"))
+
+
+def test_a_click_elsewhere_leaves_what_is_known_about_the_focus() -> None:
+    away = rec.Pressed(5, 900, 600, "left")
+    (removed,) = judged(window(0), field(1, False), away, *tap(8, "a"))
+    assert removed.began <= 8 <= removed.ended
+    assert not judged(window(0), field(1, False), rec.Pressed(5, 110, 110, "left"), *tap(8, "a"))
+
+
+@pytest.mark.parametrize(
+    "denied",
+    [
+        window(5, "KeePassXC"), window(5, "firefox", "My Bank - Accounts"),
+        window(5, "firefox", "a", private=True), window(5, "x", "Log in", url="https://www.paypal.com/x"),
+    ],
+)  # fmt: skip
+def test_nothing_of_a_denied_window_is_kept(denied: rec.WindowChanged) -> None:
+    removed = judged(window(0), denied, window(9))
+    whole = [r for r in removed if "input" in r.streams]
+    assert whole[0].began <= 4 and whole[0].ended >= 9 and whole[0].place is None
+    assert set(whole[0].streams) == {"input", "windows", "elements", "frames", "audio", "words"}
+
+
+def test_a_denied_window_that_may_still_be_seen_is_painted_over() -> None:
+    vault = rec.WindowChanged(5, "KeePassXC", "db", (800, 0, 400, 400))
+    beside = rec.WindowChanged(9, "gedit", "a", (0, 0, 700, 700))
+    painted = [r for r in judged(vault, beside, window(20, "firefox")) if r.place]
+    assert [(r.place, r.began <= 9, 20 <= r.ended < 21) for r in painted] == [
+        ((800, 0, 400, 400), True, True)
+    ]
+    assert [r.ended for r in judged(vault, beside) if r.place] == [float("inf")]
+
+
+def test_a_secret_that_was_taken_back_or_split_by_a_pause_is_found() -> None:
+    key, events = "AKIAIOSFODNN7EXAMPLE", [window(0), field(0.5, False)]
+    for n, character in enumerate(key):
+        events += tap(5 + n * 0.1 + (4 if n > 9 else 0), character)
+    back = [rec.KeyPressed(12 + n * 0.1, "backspace", "\b") for n in range(20)]
+    removed = [r for r in judged(*events, *back, found=found_by()) if "input" in r.streams]
+    assert min(r.began for r in removed) <= 5 and max(r.ended for r in removed) >= 11
+
+
+def test_what_a_terminal_asks_for_is_taken_for_a_secret() -> None:
+    events: list[rec.Event] = [window(0), field(0.5, False)]
+    for n, character in enumerate("sudo ls"):
+        events += tap(5 + n * 0.1, character)
+    events += [rec.KeyPressed(6, "enter", "\r"), *tap(7, "p"), *tap(7.1, "w")]
+    events += [rec.KeyPressed(7.5, "enter", "\r")]
+    removed = [r for r in judged(*events) if "input" in r.streams]
+    assert len(removed) == 1 and 6 < removed[0].began < 7
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("mail me at john.smith@example.com", "personal"), ("4111 1111 1111 1111", "personal"),
+        ("DE89 3704 0044 0532 0130 00", "personal"), ("ghp_" + "a1B2" * 9, "secret"),
+        ("my password is hunter2", "secret"), ("xK9mPq2vLw8ZrT4bQ1", "secret"),
+    ],
+)  # fmt: skip
+def test_secrets_and_personal_data_are_found(text: str, kind: str) -> None:
+    assert kind in {found.kind for found in found_by().found(text)}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Mozilla Firefox - New Tab", "report-2024-final.txt - Text Editor", "hello world", "Save"],
+)
+def test_ordinary_titles_are_left_alone(text: str) -> None:
+    assert found_by().clean(text) == text
+
+
+def test_a_detector_that_fails_takes_everything_for_a_secret() -> None:
+    def fails(text: str) -> list[Found]:
+        raise RuntimeError("no")
+
+    broken = Detectors([fails])
+    assert broken.clean("any") == "[removed]"
+    (removed,) = judge_words([word(1, "hello")], broken)
+    assert "audio" in removed.streams and "input" in removed.streams
+
+
+@pytest.mark.parametrize("missing", ["detect_secrets.core.plugins.util", "presidio_analyzer"])
+def test_a_detector_that_is_not_installed_holds_the_recording_back(
+    missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [n for n in sys.modules if n.startswith("presidio_analyzer")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(RedactionError, match="pip install"):
+        detectors()
+
+
+def test_the_list_is_written_once_may_be_edited_and_holds_back_when_broken(tmp_path: Path) -> None:
+    path = tmp_path / "never.toml"
+    assert Denied.load(path) == Denied()
+    path.write_text('apps = ["Secret"]\ntitles = []\nsites = []\n')
+    assert Denied.load(path).cause(window(0, "my secret app"))
+    assert not Denied.load(path).cause(window(0, "KeePassXC"))
+    path.write_text("apps = 1")
+    with pytest.raises(RedactionError, match=r"never\.toml"):
+        Denied.load(path)

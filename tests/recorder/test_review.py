@@ -1,0 +1,161 @@
+"""The review: only the browser with the token, only edits that can be made, only confirmed bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+import pytest
+import soundfile
+from PIL import Image
+
+from recorder.review import EditError, Edits, Review, confirm, prepare
+from tests.recorder.made_recording import RATE, Made, canary_recording, found_by
+from trajectory import recording as rec
+from trajectory.recording import from_line
+
+
+@pytest.fixture
+def review(tmp_path: Path) -> Iterator[Review]:
+    ready = prepare(canary_recording(tmp_path), tmp_path / "never.toml", found_by())
+    with Review(ready) as opened:
+        yield opened
+
+
+def ask(review: Review, path: str, body: object = None, **headers: str) -> tuple[int, bytes, Any]:
+    parts = urlsplit(review.address)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=10)
+    target = path if path.startswith("/") else parts.path + path
+    sent = None if body is None else json.dumps(body)
+    values = {"Origin": f"http://{review.host}", "Content-Type": "application/json"} if sent else {}
+    connection.request("POST" if sent else "GET", target, sent, {**values, **headers})
+    answer = connection.getresponse()
+    data = answer.read()
+    connection.close()
+    return answer.status, data, answer.headers
+
+
+def test_only_the_address_with_the_token_opens_it(review: Review) -> None:
+    status, page, headers = ask(review, "")
+    assert status == 200 and b"<!doctype html>" in page
+    assert "default-src 'none'" in headers["Content-Security-Policy"]
+    assert "'unsafe" not in headers["Content-Security-Policy"]
+    assert ask(review, "/")[0] == 404
+    assert ask(review, "/wrong/contents")[0] == 404
+    assert ask(review, "contents", Host="evil.example")[0] == 421
+    assert ask(review, "contents", **{"Sec-Fetch-Site": "cross-site"})[0] == 403
+    assert ask(review, "undo", {}, Origin="http://evil.example")[0] == 403
+    assert ask(review, "undo", {}, **{"Content-Type": "text/plain"})[0] == 415
+
+
+def test_nothing_but_the_redacted_copy_is_served(review: Review) -> None:
+    raw = next((review.ready.folder.frames).iterdir()).name
+    for path in (
+        "../events.jsonl",
+        "frames/../../events.jsonl",
+        "audio/%2e%2e/x.flac",
+        "events.jsonl",
+    ):
+        assert ask(review, path)[0] == 404
+    served = {f.name for f in (review.ready.path / "frames").iterdir()}
+    assert ask(review, f"frames/{raw}")[0] == (200 if raw in served else 404)
+    assert b"ANARY" not in ask(review, "contents")[1]
+
+
+def test_a_part_of_a_sound_can_be_asked_for(review: Review) -> None:
+    whole = ask(review, "audio/a.flac")[1]
+    status, part, headers = ask(review, "audio/a.flac", Range="bytes=10-19")
+    assert (status, part) == (206, whole[10:20])
+    assert headers["Content-Range"] == f"bytes 10-19/{len(whole)}"
+    assert ask(review, "audio/a.flac", Range=f"bytes={len(whole)}-")[0] == 416
+    loud = json.loads(ask(review, "peaks/a.flac")[1])
+    assert len(loud) == 300 and loud[90] == 0.0 and max(loud[:40]) > 0.1
+
+
+def test_edits_are_kept_undone_and_refused_where_they_make_no_sense(review: Review) -> None:
+    cut = {"op": "cut", "began": 1.0, "ended": 2.0}
+    assert ask(review, "edit", cut)[0] == 200
+    again = Edits(review.ready.folder.path / "edits.jsonl", steps=5, words=6)
+    assert again.made == [cut]
+    for wrong in (
+        {}, {"op": "cut"}, {"op": "cut", "began": 2, "ended": 1}, {"op": "delete", "index": 99},
+        {"op": "blur", "began": 0, "ended": 1, "box": [0, 0, 0, 5]}, {"op": "cut", "began": True, "ended": 2},
+        {"op": ["cut"], "began": 1, "ended": 2}, {"op": "words", "index": 0, "text": "x" * 9999},
+    ):  # fmt: skip
+        assert ask(review, "edit", wrong)[0] == 400, wrong
+    assert json.loads(ask(review, "undo", {})[1])["edits"] == []
+
+
+def test_confirming_writes_exactly_what_the_person_left(review: Review) -> None:
+    edits = [
+        {"op": "cut", "began": 0.0, "ended": 0.3}, {"op": "delete", "index": 1},
+        {"op": "mute", "began": 24.0, "ended": 25.0}, {"op": "words", "index": 1, "text": "keep"},
+        {"op": "words", "index": 2, "text": ""}, {"op": "say", "began": 26, "ended": 26.5, "text": "done"},
+        {"op": "blur", "began": 21.9, "ended": 22.1, "box": [10, 250, 100, 50]},
+    ]  # fmt: skip
+    for edit in edits:
+        assert ask(review, "edit", edit)[0] == 200
+    assert not review.ready.folder.upload.exists()
+    assert ask(review, "confirm", {})[0] == 200
+    assert review.confirmed.is_set()
+    assert ask(review, "undo", {})[0] == 400
+    upload = review.ready.folder.upload
+    manifest = json.loads((upload / "manifest.json").read_text())
+    files = {p.relative_to(upload).as_posix() for p in upload.rglob("*") if p.is_file()}
+    assert {f["path"] for f in manifest["files"]} == files - {"manifest.json"}
+    for entry in manifest["files"]:
+        data = (upload / entry["path"]).read_bytes()
+        assert (hashlib.sha256(data).hexdigest(), len(data)) == (entry["sha256"], entry["bytes"])
+    head = json.loads((upload / "recording.json").read_text())
+    assert head["review"]["edits"] == len(edits)
+    lines = (upload / "steps.jsonl").read_text().splitlines()
+    assert [json.loads(line)["began"] for line in lines] == [1.0, 23.0, 23.5, 26.0]
+    words = [json.loads(line) for line in (upload / "words.jsonl").read_text().splitlines()]
+    assert [w["text"] for w in words] == ["I", "keep", "note", "done", "my", "password"]
+    assert words[1]["by"] == "person"
+    sound, _ = soundfile.read(upload / "audio/b.flac", dtype="int16")
+    assert not sound[9 * RATE : 10 * RATE].any() and sound[6 * RATE : 8 * RATE].any()
+    events = [from_line(line) for line in (upload / "events.jsonl").read_text().splitlines()]
+    (shown,) = [e for e in events if isinstance(e, rec.FrameTaken) and e.t == 22.0]
+    picture = np.asarray(Image.open(upload / "frames" / f"{shown.sha256}.png").convert("RGB"))
+    assert (picture[250:300, 10:110] == 128).all()
+
+
+def test_speech_that_nobody_could_search_must_be_listened_to(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    made.events.append(rec.WindowChanged(0.1, "gedit", "Notes", (0, 0, 640, 360)))
+    made.frame(0.5)
+    made.click(1.0, 9, 9)
+    made.sound(0.0, 3.0, "a.flac")
+    with Review(prepare(made.done(), tmp_path / "never.toml", found_by())) as review:
+        status, answer, _ = ask(review, "confirm", {})
+        assert status == 400 and b"listened" in answer
+        assert ask(review, "confirm", {"heard": True})[0] == 200
+
+
+def test_a_wait_that_was_deleted_does_not_come_back(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    made.events.append(rec.WindowChanged(0.1, "gedit", "Notes", (0, 0, 640, 360)))
+    for t, seen in ((0.5, True), (1.3, True), (6.0, True)):
+        made.frame(t) if seen else None
+    made.click(1.0, 9, 9)
+    made.click(8.0, 99, 99)
+    ready = prepare(made.done(), tmp_path / "never.toml", found_by())
+    assert [s["action"]["type"] for s in ready.lines("steps.jsonl")] == ["click", "wait", "click"]
+    edits = Edits(tmp_path / "edits.jsonl", steps=3, words=0)
+    edits.add({"op": "delete", "index": 1})
+    lines = (confirm(ready, edits) / "steps.jsonl").read_text().splitlines()
+    assert [json.loads(line)["action"]["type"] for line in lines] == ["click", "click"]
+
+
+def test_broken_edits_and_broken_words_hold_back(tmp_path: Path) -> None:
+    path = tmp_path / "edits.jsonl"
+    path.write_text('{"op": "format-disk"}\n')
+    with pytest.raises(EditError, match="remove it"):
+        Edits(path, steps=1, words=1)
