@@ -156,9 +156,9 @@ def _make(template: Template, shared: Mapping[str, Path], final: Path, say: imag
         machine = template.machine("template", Path(run), part / _DISK)
         log = Path(run, "serial.log")
         with (part / "qemu.log").open("wb") as out:
-            process = subprocess.Popen(
-                machine.command(), stdin=subprocess.DEVNULL, stdout=out, stderr=out
-            )
+            # Killed with whoever builds it, however that one ends.
+            command = ["setpriv", "--pdeathsig", "KILL", "--", *machine.command()]
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
         try:
             asyncio.run(_booted(Path(run)))
             say("saving its memory")
