@@ -32,8 +32,9 @@ export function desk(root, { paint }) {
   stage.addEventListener("pointerleave", () => ($("pointer").textContent = ""));
 
   const mode = () => {
-    const inside = driver === "human" && element.contains(document.activeElement);
-    $("focus-mode").textContent = inside ? "keys → desktop · Ctrl+Alt+T hands back" : "keys → page";
+    const where = [[element, "desktop"], [$("terminal"), "terminal"]].find(([at]) => at.contains(document.activeElement));
+    const inside = driver === "human" && Boolean(where);
+    $("focus-mode").textContent = inside ? `keys → ${where[1]} · Ctrl+Alt+T hands back` : "keys → page";
     $("focus-mode").classList.toggle("human", inside);
   };
   document.addEventListener("focusin", mode);

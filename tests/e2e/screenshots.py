@@ -1,20 +1,26 @@
 """`python -m tests.e2e.screenshots`: take the README's pictures anew from a real session.
 
 Starts a Tandem of its own, works on a demo task beside the model in the box, reviews it, trains on it,
-and turns the flywheel once. About a quarter of an hour on two cores.
+and turns the flywheel once. About a quarter of an hour on two cores. `python -m tests.e2e.screenshots
+kinds` takes only those of the workbench with each kind of computer, in some two minutes.
 """
 
 from __future__ import annotations
 
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from tests.e2e import kinds
 from tests.e2e.conftest import FLAGS
 from tests.e2e.stack import ROOT, Stack, until
+from tests.e2e.test_terminal import use
 from tests.e2e.workbench import Workbench, sign_in
+from tests.sandbox.desktops import needs_container, needs_qemu
+from tests.sandbox.phones import needs_adb
 
 OUT = ROOT / "docs" / "images"
 TASK = "demo/login-user-70020"
@@ -95,6 +101,33 @@ def take(stack: Stack, browser: Browser) -> None:
     admin.screenshot(path=OUT / "evaluation.png")
 
 
+def every_kind(stack: Stack, browser: Browser) -> None:
+    """Work on a computer of each kind that can be had here; keep a picture of the workbench."""
+    for name, scheme in KINDS.items():
+        with kinds.computers(stack, name):
+            kinds.offer(stack, kinds.KINDS[name])
+            one_kind(stack, seat(browser, stack, "annotator", scheme), name)
+    kinds.withdraw(stack)
+
+
+def one_kind(stack: Stack, page: Page, name: str) -> None:
+    """Start the session that waits, and keep its pictures."""
+    work = Workbench(page, stack)
+    work.start()
+    work.proposals()
+    until(lambda: work.colours() > 3, "picture")
+    page.wait_for_timeout(800)
+    page.screenshot(path=OUT / f"workbench-{name}.png")
+    if name == kinds.OWN:
+        use(work, lambda what: page.screenshot(path=OUT / f"{what}.png"))
+        work.phase("ready")
+    work.skip()
+    page.context.close()
+
+
+KINDS = {"local": "light", "container": "dark", "android": "light", "qemu": "light"}
+"""Each kind of computer with the scheme of its picture."""
+
 ITERATION = {
     "tasks": "miniwob/click-option\nminiwob/choose-list\nminiwob/enter-text\nminiwob/click-tab",
     "seeds": "3",
@@ -144,6 +177,12 @@ def turn(stack: Stack, browser: Browser) -> None:
     admin.screenshot(path=OUT / "lineage.png")
 
 
+def missing() -> list[str]:
+    """Return the kinds that this machine has no computers of."""
+    needs = {"container": needs_container, "android": needs_adb, "qemu": needs_qemu}
+    return [name for name, need in needs.items() if need.args[0]]
+
+
 def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="tandem-shots-"))
     folder.chmod(0o755)
@@ -155,8 +194,13 @@ def main() -> None:
             browser = playwright.chromium.launch(
                 executable_path=shutil.which("chromium"), args=FLAGS
             )
-            take(stack, browser)
-            turn(stack, browser)
+            if "kinds" not in sys.argv:
+                take(stack, browser)
+                turn(stack, browser)
+            for name in missing():
+                print(f"no picture of {name}: it can't be had here")
+                del KINDS[name]
+            every_kind(stack, browser)
             browser.close()
     finally:
         stack.stop()
