@@ -8,7 +8,20 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from annotation.models import Decision, Review, Session, Skip, Step, Task
+from annotation.models import (
+    Consent,
+    Decision,
+    Device,
+    Recording,
+    RecordingReview,
+    RecordingStep,
+    Review,
+    Session,
+    Skip,
+    Step,
+    Task,
+)
+from annotation.recordings import devices
 from annotation.tasks import tasks
 
 
@@ -35,7 +48,7 @@ class TaskAdmin(admin.ModelAdmin):
         "needed",
         "instruction",
     )
-    list_filter = ("state", "domain")
+    list_filter = ("state", "recorded_as", "domain")
     search_fields = ("external_id", "instruction")
     readonly_fields = ("state", "created_at")
     actions = ("retire",)
@@ -80,3 +93,52 @@ class DecisionAdmin(ReadOnly, admin.ModelAdmin):
 class SkipAdmin(ReadOnly, admin.ModelAdmin):
     list_display = ("task", "user", "reason", "at")
     list_select_related = ("task", "user")
+
+
+class RecordingStepInline(ReadOnly, admin.TabularInline):
+    model = RecordingStep
+    fields = ("index", "action", "thought", "provenance", "problem", "kept")
+    readonly_fields = fields
+    extra = 0
+
+
+class RecordingReviewInline(ReadOnly, admin.TabularInline):
+    model = RecordingReview
+    fields = ("reviewer", "round", "verdict", "reasons", "at")
+    readonly_fields = fields
+    extra = 0
+
+
+@admin.register(Recording)
+class RecordingAdmin(ReadOnly, admin.ModelAdmin):
+    list_display = ("name", "owner", "kind", "status", "cause", "bytes", "created_at")
+    list_filter = ("status", "kind")
+    list_select_related = ("owner",)
+    search_fields = ("name", "title", "owner__username")
+    inlines = (RecordingStepInline, RecordingReviewInline)
+
+
+@admin.register(Consent)
+class ConsentAdmin(admin.ModelAdmin):
+    """A new version is added; one that somebody may have agreed to is never changed."""
+
+    list_display = ("version", "retain_days", "created_at")
+
+    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return False
+
+
+@admin.register(Device)
+class DeviceAdmin(ReadOnly, admin.ModelAdmin):
+    list_display = ("name", "user", "created_at", "seen_at", "expires_at", "revoked_at")
+    list_select_related = ("user",)
+    exclude = ("token_hash",)
+    actions = ("revoke",)
+
+    @admin.action(description="Sign out")
+    def revoke(self, request: HttpRequest, queryset: QuerySet[Device]) -> None:
+        for device in queryset:
+            devices.revoke(device)

@@ -7,14 +7,7 @@ from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
 
 from annotation.models import Consent, Recording, Task
 
-COUNTING = Q(
-    recording__status__in=[
-        status
-        for status in Recording.Status
-        if status
-        not in (Recording.Status.FAILED, Recording.Status.REJECTED, Recording.Status.WITHDRAWN)
-    ]
-)
+GONE = (Recording.Status.FAILED, Recording.Status.REJECTED, Recording.Status.WITHDRAWN)
 
 
 def consent() -> Consent:
@@ -28,7 +21,7 @@ def tasks(user: User) -> QuerySet[Task]:
     return (
         Task.objects.filter(~Exists(mine), state=Task.State.OPEN)
         .exclude(recorded_as="")
-        .annotate(come=Count("recording", filter=COUNTING))
+        .annotate(come=Count("recording", filter=~Q(recording__status__in=GONE)))
         .filter(come__lt=F("needed"))
         .order_by("-priority", "come", "pk")
     )

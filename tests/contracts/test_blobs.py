@@ -74,6 +74,16 @@ def test_an_object_is_replaced_and_read_by_key_or_uri(store, prefix):
     assert store.get_object(key) == store.get_object(uri) == b"second"
 
 
+def test_an_object_is_written_to_a_file(store, prefix, tmp_path):
+    uri = store.put_object(f"{prefix}/sound", b"\0" * (9 << 20))
+    store.fetch(uri, tmp_path / "sound")
+    assert (tmp_path / "sound").read_bytes() == b"\0" * (9 << 20)
+    with pytest.raises(MissingBlob):
+        store.fetch(f"{prefix}/none", tmp_path / "none")
+    with pytest.raises(BlobError):
+        store.fetch("../secret", tmp_path / "none")
+
+
 def test_a_folder_travels_whole(store, prefix, tmp_path):
     folder = tmp_path / "checkpoint"
     (folder / "inner").mkdir(parents=True)
