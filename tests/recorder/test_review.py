@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 import http.client
 import json
+import re
+import threading
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import pytest
@@ -16,6 +19,7 @@ import soundfile
 from PIL import Image
 
 from recorder.review import EditError, Edits, Review, confirm, prepare
+from recorder.review import review as open_review
 from tests.recorder.made_recording import RATE, Made, canary_recording, found_by
 from trajectory import recording as rec
 from trajectory.recording import from_line
@@ -103,7 +107,7 @@ def test_confirming_writes_exactly_what_the_person_left(review: Review) -> None:
         assert ask(review, "edit", edit)[0] == 200
     assert not review.ready.folder.upload.exists()
     assert ask(review, "confirm", {})[0] == 200
-    assert review.confirmed.is_set()
+    assert review.confirmed.wait(10)
     assert ask(review, "undo", {})[0] == 400
     upload = review.ready.folder.upload
     manifest = json.loads((upload / "manifest.json").read_text())
@@ -159,3 +163,30 @@ def test_broken_edits_and_broken_words_hold_back(tmp_path: Path) -> None:
     path.write_text('{"op": "format-disk"}\n')
     with pytest.raises(EditError, match="remove it"):
         Edits(path, steps=1, words=1)
+
+
+def test_the_browser_is_shown_the_way_by_a_file_that_only_its_owner_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = canary_recording(tmp_path)
+    prepare(folder, tmp_path / "never.toml", found_by())
+    told: list[str] = []
+
+    def opens(address: str) -> bool:
+        assert address.startswith("file://")
+        door = Path(unquote(urlsplit(address).path))
+        assert door.stat().st_mode & 0o077 == 0
+        found = re.search(r"url=(http://127\.0\.0\.1:\d+/[\w-]{40,}/)", door.read_text())
+        assert found
+        asked = urllib.request.Request(
+            found[1] + "confirm", b"{}",
+            {"Content-Type": "application/json", "Origin": found[1].rsplit("/", 2)[0]},
+        )  # fmt: skip
+        threading.Thread(target=urllib.request.urlopen, args=(asked,), daemon=True).start()
+        return True
+
+    monkeypatch.setattr("webbrowser.open", opens)
+    open_review(folder, tmp_path / "never.toml", told.append)
+    assert (folder.upload / "manifest.json").exists()
+    assert not (folder.path / "review.html").exists()
+    assert "Confirmed" in told[-1]

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from recorder.capture.errors import CaptureError
 from recorder.commands import account, recordings
 from recorder.commands.record import record
+from recorder.redact import RedactionError
+from recorder.review import EditError
 from recorder.server.client import ServerError
 from recorder.spool import SpoolError
 from recorder.upload import UploadError
@@ -18,7 +20,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         return int(options.run(options) or 0)
-    except (CaptureError, ServerError, SpoolError, UploadError) as error:
+    except (
+        CaptureError, EditError, RedactionError, ServerError, SpoolError, UploadError,
+    ) as error:  # fmt: skip
         print(f"tandem-recorder: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -6,8 +6,9 @@ import argparse
 import time
 
 from recorder.commands.account import connected
+from recorder.review import review as open_review
 from recorder.server.client import ServerError
-from recorder.settings import recordings_folder
+from recorder.settings import recordings_folder, settings_folder
 from recorder.spool import Folder, SpoolError
 from recorder.upload import Sent, send
 
@@ -28,7 +29,7 @@ def show(_: argparse.Namespace) -> None:
 
 def review(options: argparse.Namespace) -> None:
     folder = Folder.find(recordings_folder(), options.recording)
-    raise SpoolError(f"{folder.path.name}: this version has no page to review it on yet")
+    open_review(folder, settings_folder() / "never.toml", print)
 
 
 def upload(options: argparse.Namespace) -> None:

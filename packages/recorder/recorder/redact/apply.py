@@ -36,7 +36,8 @@ class Source:
 
 
 def apply(source: Source, redactions: Sequence[Redaction], clean: Clean, target: Path) -> None:
-    """Write `events.jsonl`, `frames/`, `audio/`, `words.jsonl` and `redactions.jsonl` below `target`.
+    """Write `events.jsonl`, `frames/`, `audio/`, `redactions.jsonl`, and
+    `words.jsonl` if there are words, below `target`.
 
     `clean` returns a title, an address or a name without what must not be seen in it. `target` is
     empty. Raises OSError; RedactionError where sound can't be silenced.
@@ -51,7 +52,8 @@ def apply(source: Source, redactions: Sequence[Redaction], clean: Clean, target:
         os.fsync(out.fileno())
     words = Spans.of(redactions, "words")
     said = [w for w in source.words if not words.hit(float(w["began"]), float(w["ended"]))]
-    write_lines(target / "words.jsonl", said)
+    if said:  # without a transcript of one's own, one is made of the sound later
+        write_lines(target / "words.jsonl", said)
     write_lines(target / "redactions.jsonl", (r.to_dict() for r in redactions))
 
 
@@ -116,7 +118,7 @@ def _sound(event: rec.AudioWritten, spans: Spans, source: Path, target: Path) ->
         silenced(source / "audio" / name, target / "audio" / name, within, event.rate)
     except (OSError, RuntimeError):
         (target / "audio" / name).unlink(missing_ok=True)
-        return rec.Missed(event.t + length, event.t, "audio", "a piece of sound can't be read")
+        return rec.Missed(event.t, event.t, "audio", "a piece of sound can't be read")
     return event
 
 

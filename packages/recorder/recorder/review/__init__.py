@@ -2,7 +2,8 @@
 
 from recorder.review.confirm import confirm
 from recorder.review.edits import EditError, Edits
+from recorder.review.opening import review
 from recorder.review.prepare import Reviewable, prepare
 from recorder.review.server import Review
 
-__all__ = ["EditError", "Edits", "Review", "Reviewable", "confirm", "prepare"]
+__all__ = ["EditError", "Edits", "Review", "Reviewable", "confirm", "prepare", "review"]

@@ -140,10 +140,11 @@ class _Handler(BaseHTTPRequestHandler):
                 if shown["unheard"] and body.get("heard") is not True:
                     raise EditError("say first that you have listened to what you said")
                 confirm(review.ready, review.edits)
-                review.confirmed.set()
             case _:
                 return self._refuse(HTTPStatus.NOT_FOUND, "there is no such action")
-        self._json({"edits": review.edits.made, "confirmed": review.confirmed.is_set()})
+        self._json({"edits": review.edits.made})
+        if path == "confirm":  # whoever waits for it may end this server, so the answer goes first
+            review.confirmed.set()
 
     def _path(self) -> str | None:
         """Return what is asked for behind the token; refuse and return None without it."""
@@ -151,7 +152,7 @@ class _Handler(BaseHTTPRequestHandler):
         token, _, path = self.path.partition("?")[0].lstrip("/").partition("/")
         if self.headers.get("Host") != review.host:
             self._refuse(HTTPStatus.MISDIRECTED_REQUEST, "this is not the host of the review")
-        elif self.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
+        elif path and self.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
             self._refuse(HTTPStatus.FORBIDDEN, "this request comes from another page")
         elif not secrets.compare_digest(token.encode(), review.token.encode()):
             self._refuse(HTTPStatus.NOT_FOUND, "there is no such page")
