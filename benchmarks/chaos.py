@@ -128,8 +128,13 @@ def victims(kind: str) -> list[tuple[Any, int]]:
     roots = {row.handle["pid"]: row for row in rows}
     if kind == "QEMU":
         return [(row, pid) for pid, row in roots.items() if b"qemu-system" in command(pid)]
-    name = {"guest": b"guest.boot", "X server": b"Xvnc"}[kind]
-    return [(roots[root], pid) for pid, root in inside(set(roots)) if name in command(pid)]
+    program, word = {"guest": (b"python", b"guest.boot"), "X server": (b"Xvnc", b"")}[kind]
+    found = [(root, pid, command(pid).split(b"\0")) for pid, root in inside(set(roots))]
+    return [
+        (roots[root], pid)
+        for root, pid, words in found
+        if program in words[0].rpartition(b"/")[2] and (not word or word in words)
+    ]
 
 
 def cut_connections() -> bool:

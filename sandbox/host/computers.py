@@ -8,6 +8,8 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
+from django.db import connection
+
 from sandbox import pool
 from sandbox.capabilities import Limited, OwnScreen, Snapshots
 from sandbox.host import limits
@@ -57,6 +59,8 @@ class Computers:
         except SandboxError as error:
             self._failed_start(sandbox, str(error))
             return
+        if not connection.is_usable():  # cut meanwhile: what has started must not be lost for it
+            connection.close()
         if sandbox.pool is not None:
             pool.start_succeeded(sandbox.pool, host=self.host)
         if pool.mark_ready(sandbox, handle):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from sandbox import pool
@@ -184,6 +185,25 @@ def test_a_reset_without_a_new_start_is_not_believed() -> None:
     row.refresh_from_db()
     assert row.state == State.FAILED
     assert "same boot_id" in row.cause
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_start_is_not_lost_where_the_database_was_cut_off_meanwhile(
+    make_host: MakeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = make_host()
+    started: list[Handle] = []
+    start = FakeProvider.start
+
+    def cut(self: FakeProvider, spec: SandboxSpec) -> Handle:
+        connection.connection.close()
+        started.append(start(self, spec))
+        return started[-1]
+
+    monkeypatch.setattr(FakeProvider, "start", cut)
+    steps(host)
+    assert count(State.READY) == 1
+    assert [handle.boot_id for handle in started] == [Sandbox.objects.get().handle["boot_id"]]
 
 
 def test_late_verbs_change_nothing() -> None:
