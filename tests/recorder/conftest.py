@@ -79,13 +79,26 @@ def hand(screen: str) -> Hand:
     return act
 
 
+def to_front(hand: Hand, title: str) -> None:
+    """Wait for a window and bring it forward; one that is being made may go again meanwhile."""
+
+    def raised() -> bool:
+        try:
+            hand("search", "--sync", "--onlyvisible", "--name", title, "windowactivate", "--sync")
+        except subprocess.CalledProcessError:
+            return False
+        return True
+
+    until(raised, f"the window {title}")
+
+
 @pytest.fixture
 def terminal(screen: str, hand: Hand) -> Iterator[str]:
     """An xterm in front that shows what is typed and runs nothing; gives its title."""
     title = f"paper-{time.monotonic_ns()}"
     environment = {**os.environ, "DISPLAY": screen, "LC_ALL": "C.UTF-8"}
     with program("xterm", "-T", title, "-e", "cat", env=environment):
-        hand("search", "--sync", "--name", title, "windowactivate", "--sync")
+        to_front(hand, title)
         yield title
 
 

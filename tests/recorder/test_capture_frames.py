@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from PIL import Image
 
-from tests.recorder.conftest import Hand, Recorded, needs_x, program, until
+from tests.recorder.conftest import Hand, Recorded, needs_x, program, to_front, until
 from trajectory.recording import Event, FrameTaken, Pressed, WindowChanged
 
 pytestmark = needs_x
@@ -34,7 +34,7 @@ while True:
 @pytest.fixture
 def lamp(screen: str, hand: Hand) -> Iterator[None]:
     with program(sys.executable, "-c", LAMP, env={**os.environ, "DISPLAY": screen}):
-        hand("search", "--sync", "--name", "^lamp$", "windowactivate", "--sync")
+        to_front(hand, "^lamp$")
         yield
 
 

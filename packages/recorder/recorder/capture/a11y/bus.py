@@ -31,7 +31,7 @@ A11Y = "org.a11y.atspi."
 _STATUS = DBusAddress("/org/a11y/bus", bus_name="org.a11y.Bus", interface="org.a11y.Status")
 _BUS = DBusAddress("/org/a11y/bus", bus_name="org.a11y.Bus", interface="org.a11y.Bus")
 _CHILDREN, _SIGNALS = 500, 200
-_CONNECT_S = 2.0
+_CONNECT_S = 5.0
 FAILURES = (OSError, EOFError, KeyError, RuntimeError, ValueError, TypeError, IndexError)
 """What a broken bus or a broken program makes of a question."""
 

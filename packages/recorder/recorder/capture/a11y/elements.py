@@ -26,7 +26,7 @@ from trajectory.recording import ElementSeen
 
 _AT_S, _FOCUS_S, _PAGE_S = 0.05, 0.25, 0.3
 _ASKED = 32
-_AGAIN_S = 30.0  # a bus that broke is tried again after this
+_AGAIN_S = 5.0  # a bus that broke is tried again after this
 _NOBODY = Widget("", "", (0, 0, 0, 0), None)
 
 

@@ -32,6 +32,7 @@ _ROLES = {
     "static": "text", "spin button": "spinbutton", "progress bar": "progressbar",
     "tool bar": "toolbar", "status bar": "status", "icon": "image", "terminal": "textbox",
 }  # fmt: skip
+_ADDRESS = ("DocURL", "URI")  # Firefox, Chromium
 _DOCUMENTS = ("document web", "document frame")
 
 
@@ -51,6 +52,7 @@ class Tree:
         self._bus = bus
         self._pids: dict[str, int] = {}  # of programs on the bus, by their name there
         self._read = -_REFRESH_S
+        self._document: Node | None = None
 
     def pid(self, program: str, deadline: float) -> int:
         """Return the process of a name on the bus; 0 if nobody knows."""
@@ -103,14 +105,29 @@ class Tree:
 
     def page(self, pid: int, deadline: float) -> str:
         """Return the address of the page in a browser's window in front; "" if nothing is told."""
+        if self._document is not None:
+            known = self._address(self._document, deadline)
+            if known:
+                return known
+        self._document = None
         program = self.program(pid, deadline)
         for nodes in self._levels(self._windows(program, deadline) if program else (), deadline):
             roles = [call(node, "Accessible", "GetRoleName") for node, _ in nodes]
             for (node, _), role in zip(nodes, self._bus.ask(roles, deadline), strict=True):
                 if text(role) in _DOCUMENTS:
-                    ask = call(node, "Document", "GetAttributeValue", "s", ("DocURL",))
-                    return text(self._bus.ask([ask], deadline)[0], 2000)
+                    self._document = node
+                    return self._address(node, deadline)
         return ""
+
+    def _address(self, document: Node, deadline: float) -> str:
+        """Return the address of a document that is shown; "" for one in another tab."""
+        questions = [call(document, "Document", "GetAttributeValue", "s", (n,)) for n in _ADDRESS]
+        state, *urls = self._bus.ask(
+            [call(document, "Accessible", "GetState"), *questions], deadline
+        )
+        if _SHOWING not in states(state):
+            return ""
+        return next(filter(None, (text(url, 2000) for url in urls)), "")
 
     def describe(self, node: Node, deadline: float) -> Widget | None:
         role, name, extents = self._bus.ask(

@@ -31,7 +31,7 @@ GUARD_S = 0.002
 _SETTLE_S, _GAP_S = 0.03, 0.1
 # What changes while nobody acts is kept when it is quiet, and not more often than this.
 _QUIET_S, _BACKGROUND_S = 0.3, 1.0
-_CARET = (4, 48)
+_CARET = (24, 48)
 _REPEAT_S = 0.05
 
 

@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 from Xlib import XK, X, Xatom, display, error
 
 from recorder.capture.errors import CaptureError
-from recorder.capture.private import is_private
+from recorder.capture.private import is_browser, is_private
 from recorder.capture.sink import Sink
 from trajectory.recording import WindowChanged
 
 _TITLE = 500
+_PAGE_S = 1.0
 _WATCHED = ("_NET_WM_NAME", "WM_NAME", "_NET_ACTIVE_WINDOW")
 _LOCKS = (0, X.LockMask, X.Mod2Mask, X.LockMask | X.Mod2Mask)
 
@@ -56,7 +57,7 @@ class Windows:
         self._describe, self._letters, self._on_loss = describe, letters, on_loss
         self._shown: WindowChanged | None = None
         self._watched = 0
-        self._stopping = False
+        self._stopping = self._paused = self._browsing = False
 
     def start(self) -> None:
         try:
@@ -73,14 +74,10 @@ class Windows:
         self._thread.start()
 
     def pause(self) -> None:
-        """Nothing to give up: what changes during the pause is dropped, and looked at after it."""
+        self._paused = True
 
     def resume(self) -> None:
-        self._shown = None
-        os.eventfd_write(self._wake, 1)
-
-    def look_again(self) -> None:
-        """The page in the window has changed; never waits."""
+        self._paused, self._shown = False, None
         os.eventfd_write(self._wake, 1)
 
     def stop(self) -> None:
@@ -93,15 +90,17 @@ class Windows:
     def _run(self) -> None:
         try:
             while not self._stopping:
-                select.select([self._display.fileno(), self._wake], [], [])
-                look = False
+                # No event tells that a browser shows another page under the same title.
+                wait = _PAGE_S if self._browsing and not self._paused else None
+                told, _, _ = select.select([self._display.fileno(), self._wake], [], [], wait)
+                look = not told
                 with suppress(BlockingIOError):
-                    look = bool(os.eventfd_read(self._wake))
+                    look |= bool(os.eventfd_read(self._wake))
                 while self._display.pending_events():
                     event = self._display.next_event()
                     look |= event.type == X.PropertyNotify and event.atom in self._atoms
                     look |= event.type == X.ConfigureNotify
-                if look and not self._stopping:
+                if look and not self._stopping and not self._paused:
                     self._look()
         except (error.ConnectionClosedError, OSError) as failure:
             if not self._stopping:
@@ -111,6 +110,7 @@ class Windows:
         t = self._sink.clock.now()
         front = self._front()
         self._watch(front.id)
+        self._browsing = is_browser(front.app)
         url = self._describe(front)
         private = is_private(front.app, front.title, front.pid)
         seen = WindowChanged(t, front.app, front.title, front.bounds, url, private)
