@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
+import subprocess
+import wave
 import zipfile
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +18,7 @@ from django.utils import timezone
 
 from agent import speech
 from agent.models import Deployment
-from agent.speech import SpeechUnreachable, Word
+from agent.speech import SpeechUnreachable, Word, whisper
 from annotation import access
 from annotation.data.reviews import trajectory_of
 from annotation.errors import BadInput, NotYours, Refused
@@ -243,6 +247,33 @@ def test_sound_is_heard_on_the_recorders_clock_and_tried_again_when_the_engine_w
     assert (row.status, row.attempts) == ("in_review", 0)
     assert (said.text, said.by, said.began) == ("click save", "ear-1", pytest.approx(2.1))
     assert said.step == row.steps.first()
+
+
+def test_a_made_voice_is_heard_aligned_and_waits_for_its_reviewers(
+    sender: Sender, queue: Any, tmp_path: Path
+) -> None:
+    if not (shutil.which("espeak-ng") and whisper.has_packaged()):
+        pytest.skip("needs espeak-ng and the extra speech: faster-whisper and its packaged model")
+    av = pytest.importorskip("av", reason="FFmpeg's libraries: pip install 'tandem[speech]'")
+    wav = tmp_path / "said.wav"
+    subprocess.run(
+        ["espeak-ng", "-v", "en-us", "-w", wav, "Now I click the save button."], check=True
+    )
+    recorded = heard(Recorded(words=False))
+    with wave.open(str(wav)) as file:
+        rate, pcm = file.getframerate(), file.readframes(file.getnframes())
+    flac = tmp_path / "0001.flac"
+    with av.open(str(flac), "w") as container:
+        stream = container.add_stream("flac", rate=rate, layout="mono")
+        frame = av.AudioFrame(format="s16", layout="mono", samples=len(pcm) // 2)
+        frame.planes[0].update(pcm)
+        frame.rate = rate
+        container.mux([*stream.encode(frame), *stream.encode(None)])
+    recorded.files["audio/0001.flac"] = flac.read_bytes()
+    row = arrived(sender, queue, recorded)
+    assert (row.status, row.cause) == ("in_review", "")
+    assert "click" in row.steps.first().thought and row.steps.first().provenance == "spoken"
+    assert row.utterances.first().by == "whisper:whisper-base"
 
 
 def test_no_engine_keeps_the_recording_and_says_what_to_do(
