@@ -28,6 +28,9 @@ from sandbox.providers.qemu.template import Template
 _QEMU_MB = 256
 """What QEMU itself may use beside the machine's memory: translated code, the screen, snapshots."""
 
+_QEMU_CPUS = 0.5
+"""And beside its processors, which may be busy: devices, pictures, the start itself."""
+
 _THREADS = 64
 _START_ID = 16  # hex digits of boot_id that stay for the life of one QEMU
 _MOVE_S = 60.0
@@ -176,7 +179,8 @@ class QemuProvider:
             password=run / "rfb.secret",
             user=_free_uid() if os.geteuid() == 0 else None,
         )
-        bounded = replace(spec, memory_mb=spec.memory_mb + _QEMU_MB, pids=_THREADS)
+        memory_mb, cpus = spec.memory_mb + _QEMU_MB, spec.cpus + _QEMU_CPUS
+        bounded = replace(spec, memory_mb=memory_mb, cpus=cpus, pids=_THREADS)
         limited = limits.create(bounded, group=f"{spec.name}-{boot_id[:12]}")
         handle = Handle(
             provider=self.name,
