@@ -26,6 +26,8 @@ DESKTOP = (
     "adb",
     "pulseaudio",
     "pulseaudio-utils",
+    "espeak-ng",
+    "libxkbcommon-x11-0",
     "qemu-system-x86",
     "qemu-utils",
     "mmdebstrap",
