@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
+from annotation import jobs
 from annotation.errors import BadInput, NotYours, Refused
 from annotation.models import Recording, RecordingReview, RecordingStep
 from annotation.recordings import accepting, checks
@@ -73,6 +74,7 @@ def judge(
         elif here.filter(verdict=Verdict.ACCEPTED).values("reviewer").distinct().count() >= NEEDED:
             row.session = accepting.session_of(row)
             row.status, row.ended_at = Status.ACCEPTED, timezone.now()
+            jobs.soon(jobs.reword_recording, row.pk)
         row.save(update_fields=["status", "ended_at", "session"])
         return row
 
