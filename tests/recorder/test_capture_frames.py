@@ -85,7 +85,7 @@ def test_every_picture_is_named_by_what_it_holds(record: Record, hand: Hand, lam
 def test_a_still_screen_makes_no_new_pictures(record: Record, hand: Hand, lamp: None) -> None:
     recorded = record()
     hand("mousemove", "900", "600")
-    recorded.wait(lambda e: any(isinstance(k, WindowChanged) for k in e), "the window in front")
+    recorded.wait(frames, "the first picture")
     before = {f.sha256 for f in frames(recorded.events())}
     seen = len(frames(recorded.events()))
     for _ in range(3):

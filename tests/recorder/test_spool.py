@@ -150,7 +150,7 @@ def test_a_full_disk_is_a_hole_in_the_recording(tmp_path: Path) -> None:
 
 
 def test_two_hours_are_read_in_the_memory_of_a_minute(folder: Folder) -> None:
-    count = 40_000
+    count = 12_000
     with folder.events.open("w") as out:
         for n in range(count):
             out.write(to_line(Moved(n * 7200 / count, n, n)) + "\n")
