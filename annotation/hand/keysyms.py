@@ -54,9 +54,6 @@ MODIFIERS = {
 # Their effect is already in the keysym of the next key.
 LEVEL_SHIFTS = frozenset({0xFE03, 0xFF7E, 0xFE11})
 
-# Keys that only change what the next keysyms are.
-LOCKS = frozenset({"capslock", "numlock", "scrolllock"})
-
 _KEYPAD = {
     0xFFAA: "*",
     0xFFAB: "+",

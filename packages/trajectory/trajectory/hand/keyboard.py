@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from trajectory.actions import Hotkey, KeyDown, KeyUp, Type
-from trajectory.gestures import Steps
+from trajectory.hand.gestures import Steps
 from trajectory.keys import MODIFIERS, NAMED_KEYS
 
 TYPING_GAP_S = 2.0

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 from trajectory.actions import Move, Wait
-from trajectory.gestures import Limits, Steps
+from trajectory.hand.gestures import Limits, Steps
 
 WAIT_S = 2.0  # the screen changed so long after the last action: the hand waited for it
 HOVER_S = 0.5  # a pointer that stayed so long had arrived

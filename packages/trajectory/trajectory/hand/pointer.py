@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 from trajectory.actions import Action, Button, Click, Drag, KeyDown, KeyUp, LongPress, Point, Scroll
-from trajectory.gestures import Limits, Steps
+from trajectory.hand.gestures import Limits, Steps
 
 LONG_PRESS_S = 0.8
 SCROLL_GAP_S = 1.0

@@ -13,9 +13,9 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from trajectory.gestures import HandStep, Limits, Steps
-from trajectory.keyboard import Keyboard
-from trajectory.pointer import Pointer
+from trajectory.hand.gestures import HandStep, Limits, Steps
+from trajectory.hand.keyboard import Keyboard
+from trajectory.hand.pointer import Pointer
 from trajectory.recording import (
     Committed,
     ElementSeen,
@@ -33,7 +33,7 @@ from trajectory.recording import (
     Stopped,
     WindowChanged,
 )
-from trajectory.rest import Rest
+from trajectory.hand.rest import Rest
 
 __all__ = ["Hand", "HandStep", "Limits", "reduce"]
 
