@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from trajectory.hand.gestures import HandStep, Limits, Steps
 from trajectory.hand.keyboard import Keyboard
 from trajectory.hand.pointer import Pointer
+from trajectory.hand.rest import Rest
 from trajectory.recording import (
     Committed,
     ElementSeen,
@@ -33,7 +34,6 @@ from trajectory.recording import (
     Stopped,
     WindowChanged,
 )
-from trajectory.hand.rest import Rest
 
 __all__ = ["Hand", "HandStep", "Limits", "reduce"]
 
