@@ -117,10 +117,10 @@ def steps(path: Path) -> list[Line]:
     return found
 
 
-def words(path: Path) -> tuple[list[Word], bool]:
-    """Read words.jsonl: the words in order, and whether a person wrote or corrected any of them."""
+def words(path: Path) -> tuple[list[Word], list[bool]]:
+    """Read words.jsonl: the words in order, and of each whether a person wrote or corrected it."""
     found: list[Word] = []
-    person = False
+    by_person: list[bool] = []
     for number, record in _records(path):
         if len(found) >= WORDS:
             raise _bad(path, number, f"more than {WORDS} words")
@@ -130,10 +130,10 @@ def words(path: Path) -> tuple[list[Word], bool]:
             raise _bad(path, number, "a word has a text and ends after it began")
         sure = record.get("confidence", 1.0)
         ok = isinstance(sure, (int, float)) and 0 <= sure <= 1
-        person |= record.get("by") == "person"
         if text.strip():
             found.append(Word(text.strip()[:2000], began, ended, float(sure) if ok else 1.0))
-    return found, person
+            by_person.append(record.get("by") == "person")
+    return found, by_person
 
 
 def _events(path: Path) -> Iterator[tuple[int, Event]]:

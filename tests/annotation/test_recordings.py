@@ -249,6 +249,25 @@ def test_sound_is_heard_on_the_recorders_clock_and_tried_again_when_the_engine_w
     assert said.step == row.steps.first()
 
 
+def test_thoughts_that_a_person_added_stand_beside_what_is_heard(
+    sender: Sender, queue: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Ear:
+        name = "ear-1"
+
+        def transcribe(self, sound: Any) -> list[Word]:
+            return [Word("click", 0.1, 0.4, 0.9), Word("save", 0.5, 0.8, 0.7)]
+
+    monkeypatch.setattr(speech, "load", lambda *_, **__: Ear())
+    recorded = heard(Recorded())
+    added = {"began": 4.6, "ended": 5.1, "text": "Then I type budget.", "by": "person"}
+    recorded.files["words.jsonl"] = lines([added])
+    row = arrived(sender, queue, recorded)
+    found = list(row.utterances.order_by("index").values_list("text", "by"))
+    assert found == [("click save", "ear-1"), ("Then I type budget.", "person")]
+    assert [step.provenance for step in row.steps.all()] == ["spoken", "typed"]
+
+
 def test_a_made_voice_is_heard_aligned_and_waits_for_its_reviewers(
     sender: Sender, queue: Any, tmp_path: Path
 ) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import platform
 import time
 from collections.abc import Callable
 
 from recorder.server.client import Client, ServerError
+from recorder.version import VERSION
 
 _SLOWER_S = 5.0  # RFC 8628, 3.5: what slow_down adds
 _LONGEST_S = 30 * 60.0
@@ -25,7 +27,9 @@ def sign_in(
 
     `show(address, code)` tells the person where to confirm what.
     """
-    given = client.ask("POST", "/api/device/code", {})
+    # Its person knows it again by this; the computer's own name is nobody's business.
+    name = f"Recorder {VERSION}, {platform.system()}"
+    given = client.ask("POST", "/api/device/code", {"device_name": name})
     try:
         device, interval = str(given["device_code"]), float(given.get("interval", 5))
         show(str(given["verification_uri"]), str(given["user_code"]))
