@@ -14,7 +14,8 @@ import soundfile
 
 from recorder.capture.errors import CaptureError
 from recorder.session import State
-from tests.recorder.conftest import Hand, Recorded, needs_x, program, until
+from tests.recorder.conftest import Hand, Recorded, needs_x, program
+from tests.waiting import until
 from trajectory.recording import AudioWritten, Event, Paused, Resumed
 
 pytestmark = [
@@ -110,8 +111,10 @@ def test_nothing_is_heard_during_a_pause(
     paused, resumed = (next(e for e in events if isinstance(e, k)) for k in (Paused, Resumed))
     for piece in pieces(events):
         ended = piece.t + piece.samples / piece.rate
-        assert ended <= paused.t + 0.05 or piece.t >= resumed.t
-    assert not pieces(events)[0].silent and not pieces(events)[-1].silent
+        assert ended <= paused.t + 0.001 or piece.t >= resumed.t
+    before = [piece for piece in pieces(events) if piece.t < paused.t]
+    after = [piece for piece in pieces(events) if piece.t >= resumed.t]
+    assert any(not piece.silent for piece in before) and any(not piece.silent for piece in after)
 
 
 def test_a_microphone_that_is_not_there_is_refused_plainly(

@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from pathlib import Path
 
 from recorder.capture.clock import Clock
 from recorder.spool import Folder, Spool
-from trajectory.recording import Event, FrameTaken, Missed, Paused, Resumed, Stopped
+from trajectory.recording import AudioWritten, Event, FrameTaken, Missed, Paused, Resumed, Stopped
 
 
 class Sink:
     """Hands events to the spool. Thread-safe; every listener of a recording has the same one.
 
     Shut, it drops whatever comes; opened again, it drops what happened while it was shut and was
-    only told late. So no event lies between `Paused` and `Resumed`, neither by its place nor by its time.
+    only told late. So nothing that happened between `Paused` and `Resumed` is kept. Sound is the one
+    thing that may come late: what was heard before the pause is whole only then.
     """
 
     def __init__(self, spool: Spool, folder: Folder, clock: Clock) -> None:
         self._spool, self.folder, self.clock = spool, folder, clock
         self._lock = threading.Lock()
-        self._since = 0.0
+        self.since, self.until = 0.0, math.inf  # what happened between them may pass
         self._open = True
 
     def put(self, event: Event, path: Path | None = None, data: bytes = b"") -> bool:
         """Record an event, and the file that belongs to it; False if the gate did not let it pass."""
         began = event.began if isinstance(event, FrameTaken) else event.t
         with self._lock:
-            if not self._open or began < self._since:
+            late = isinstance(event, AudioWritten) and (
+                event.t + event.samples / event.rate <= self.until
+            )
+            if began < self.since or not (self._open or late):
                 return False
             self._spool.put(event, path, data)
             return True
@@ -43,14 +48,15 @@ class Sink:
             if not self._open:
                 return False
             self._open = False
-            self._spool.put(Paused(self.clock.now()))
+            self.until = self.clock.now()
+            self._spool.put(Paused(self.until))
             return True
 
     def reopen(self) -> bool:
         with self._lock:
             if self._open:
                 return False
-            self._since = self.clock.now()
+            self.since, self.until = self.clock.now(), math.inf
             self._open = True
-            self._spool.put(Resumed(self._since))
+            self._spool.put(Resumed(self.since))
             return True

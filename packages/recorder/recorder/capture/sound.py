@@ -105,7 +105,9 @@ class Sound:
 
     def _take(self, block: bytes, began: float) -> None:
         if not self._blocks:
-            self._began = max(began, 0.0)
+            if began < self._sink.since:
+                return
+            self._began = began
         self._blocks.append(block)
         samples = array.array("h", block)
         peak = max(max(samples), -min(samples))
@@ -119,6 +121,10 @@ class Sound:
         if not self._blocks:
             return
         data, self._blocks = b"".join(self._blocks), []
+        if (left := self._sink.until - self._began) < len(data) / (2 * RATE):
+            data = data[: max(0, int(left * RATE)) * 2]  # a pause began within it
+        if not data:
+            return
         samples = array.array("h", data)
         silent = max(max(samples), -min(samples)) < _SILENCE
         name = f"{self._number:05d}.flac"

@@ -86,7 +86,8 @@ class Keyboard:
             return False
         since = self._held.pop(key)
         self._end_tabs(t)
-        alone = key not in self._used and key in ("meta", "alt")
+        alone = key not in self._used and key in ("meta", "alt") and not self._held
+        self._used.update(self._held)  # two together that did nothing: neither was alone
         self._used.discard(key)
         if alone:
             self.end_typing()
