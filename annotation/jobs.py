@@ -71,6 +71,16 @@ def reword_recording(recording_id: int) -> None:
 @shared_task(ignore_result=True)
 def reap_recordings() -> None:
     """Find recordings that dead workers left, old uploads, and what is kept too long."""
+    from annotation.contributing import proposing
     from annotation.recordings import progress
 
     progress.reap()
+    proposing.reap()
+
+
+@shared_task(ignore_result=True)
+def write_queries(request_id: int) -> None:
+    """Ask the project's writer for queries."""
+    from annotation.contributing import proposing
+
+    proposing.write(request_id)

@@ -4,6 +4,8 @@ from django.urls import path, register_converter
 
 from annotation.views import (
     blobs,
+    contributing,
+    contributing_queries,
     control,
     decisions,
     exports,
@@ -66,6 +68,64 @@ urlpatterns = [
     path("tasks/import/", tasks.import_tasks, name="import-tasks"),
     path("tasks/<int:task_id>/", tasks.task, name="task"),
     path("tasks/<int:task_id>/retire/", tasks.retire, name="retire-task"),
+    path("contributing/", contributing.contributing, name="contributing"),
+    path("contributing/settings/", contributing.settings, name="contributing-settings"),
+    path("contributing/import/", contributing_queries.import_records, name="contributing-import"),
+    path(
+        "contributing/applications/new/",
+        contributing.new_application,
+        name="contributing-new-application",
+    ),
+    path(
+        "contributing/applications/<int:application_id>/",
+        contributing.application,
+        name="contributing-application",
+    ),
+    path(
+        "contributing/applications/<int:application_id>/delete/",
+        contributing.delete_application,
+        name="contributing-delete-application",
+    ),
+    path(
+        "contributing/applications/<int:application_id>/functions/new/",
+        contributing.new_function,
+        name="contributing-new-function",
+    ),
+    path(
+        "contributing/functions/<int:function_id>/",
+        contributing.function,
+        name="contributing-function",
+    ),
+    path(
+        "contributing/functions/<int:function_id>/delete/",
+        contributing.delete_function,
+        name="contributing-delete-function",
+    ),
+    path(
+        "contributing/functions/<int:function_id>/ask/",
+        contributing_queries.ask,
+        name="contributing-ask",
+    ),
+    path(
+        "contributing/functions/<int:function_id>/queries/new/",
+        contributing_queries.new_query,
+        name="contributing-new-query",
+    ),
+    path(
+        "contributing/queries/<int:query_id>/",
+        contributing_queries.query,
+        name="contributing-query",
+    ),
+    path(
+        "contributing/queries/<int:query_id>/publish/",
+        contributing_queries.publish,
+        name="contributing-publish",
+    ),
+    path(
+        "contributing/queries/<int:query_id>/retire/",
+        contributing_queries.retire,
+        name="contributing-retire",
+    ),
     path("export/", exports.export, name="export"),
     path("blobs/<sha256:sha>.png", blobs.picture, name="picture"),
     path("device/", recordings_devices.device, name="device"),

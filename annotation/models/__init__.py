@@ -6,6 +6,15 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from annotation.models.contributing import (
+    Application,
+    Function,
+    Level,
+    Offer,
+    Project,
+    Query,
+    QueryRequest,
+)
 from annotation.models.devices import Device, DeviceCode, WrongCode
 from annotation.models.recordings import (
     Consent,
@@ -297,13 +306,20 @@ class StepReview(models.Model):
 
 
 __all__ = [
+    "Application",
     "Consent",
     "Decision",
     "DecisionPoint",
     "Device",
     "DeviceCode",
+    "Function",
+    "Level",
+    "Offer",
+    "Project",
     "Proposal",
     "Pseudonym",
+    "Query",
+    "QueryRequest",
     "Recording",
     "RecordingFile",
     "RecordingReview",

@@ -21,7 +21,7 @@ from django.utils import timezone
 
 from annotation.data.erasure import still_shown
 from annotation.errors import Refused
-from annotation.models import Recording, Session, Task
+from annotation.models import Project, Recording, Session, Task
 from annotation.recordings import spool
 from annotation.session import pictures
 from blobs import MissingBlob, blob_key
@@ -29,15 +29,23 @@ from blobs import MissingBlob, blob_key
 BLOCK = 1 << 20
 
 
-def withdraw(recording: Recording) -> Recording:
-    """Delete a recording for good; only that there was one stays. Withdrawing again finishes it."""
+def withdraw(recording: Recording, *, cause: str = "", spare: Collection[str] = ()) -> Recording:
+    """Delete a recording for good; only that there was one stays. Withdrawing again finishes it.
+
+    `cause` says why where it was not its contributor who did it; one that has come into a status of
+    `spare` is left alone.
+    """
     with transaction.atomic():
         row = Recording.objects.select_for_update().get(pk=recording.pk)
+        if row.status in spare:
+            return row
         # Written down before anything goes: who comes again finds what is left to delete.
         left = sorted(
             {*row.about.get("to_delete", ()), *row.files.values_list("sha256", flat=True)}
         )
-        row.status, row.cause, row.fingerprint = Recording.Status.WITHDRAWN, "", ""
+        if row.status != Recording.Status.WITHDRAWN:
+            row.cause = cause
+        row.status, row.fingerprint = Recording.Status.WITHDRAWN, ""
         row.title = row.instruction = ""
         row.about = {"to_delete": left}
         row.ended_at = row.ended_at or timezone.now()
@@ -75,7 +83,7 @@ def delete_blobs(hashes: Collection[str]) -> None:
 
 
 def end_retention() -> int:
-    """Withdraw what is older than its consent allows; returns how many."""
+    """Delete what is older than its consent or, not accepted, the project allows; returns how many."""
     life = ExpressionWrapper(
         F("consent__retain_days") * timedelta(days=1), output_field=DurationField()
     )
@@ -90,8 +98,22 @@ def end_retention() -> int:
     )  # a killed process left some of its blobs
     rows = [*left[:50], *old[:50]]
     for row in rows:
-        withdraw(row)
-    return len(rows)
+        withdraw(row, cause="kept no longer than the consent under which it was given allows")
+    return len(rows) + _delete_unaccepted()
+
+
+def _delete_unaccepted() -> int:
+    """Delete what was not accepted in the days that the project gives it."""
+    days = Project.objects.values_list("retain_days", flat=True).first() or 0
+    if not days:
+        return 0
+    kept = (Recording.Status.ACCEPTED, Recording.Status.WITHDRAWN)
+    until = timezone.now() - timedelta(days=days)
+    old = list(Recording.objects.exclude(status__in=kept).filter(created_at__lt=until)[:50])
+    cause = f"not accepted within {days} days, after which this project deletes what was given"
+    for row in old:
+        withdraw(row, cause=cause, spare=kept)
+    return len(old)
 
 
 def write_zip(recording: Recording, target: IO[bytes]) -> None:

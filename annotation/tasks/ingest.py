@@ -2,52 +2,25 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import transaction
 
-from annotation.errors import BadInput
 from annotation.models import Task
+from annotation.tasks.records import Columns, Problem, Report, kind, read
 from sandbox import setups
 from sandbox.models import Pool
 
-FORMATS = ("json", "jsonl", "csv")
 TEXTS = {"external_id": 200, "instruction": 10_000, "domain": 64, "pool": 64, "guidelines": 10_000}
 REQUIRED = ("external_id", "instruction")
 NUMBERS = {"max_steps": (1, 1000), "priority": (-1000, 1000), "needed": (1, 100)}
 STRUCTURES: dict[str, type] = {"setup": list, "verifier": dict}
 FIELDS = (*TEXTS, *NUMBERS, *STRUCTURES)
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """What is wrong, where: `line` counts from 1; `field` is empty where it is the whole record."""
-
-    line: int
-    field: str
-    message: str
-
-    def __str__(self) -> str:
-        return f"line {self.line}: " + (f"{self.field}: " if self.field else "") + self.message
-
-
-@dataclass(slots=True)
-class Report:
-    """What an import did, or would do where it was a dry run or has problems."""
-
-    created: list[str] = field(default_factory=list)  # external ids
-    existing: list[str] = field(default_factory=list)  # left as they are
-    problems: list[Problem] = field(default_factory=list)
-    dry_run: bool = False
-
-    @property
-    def ok(self) -> bool:
-        return not self.problems
+COLUMNS = Columns(
+    noun="a task", known=FIELDS, required=REQUIRED,
+    read={**dict.fromkeys(NUMBERS, int), **dict.fromkeys(STRUCTURES, json.loads)},
+)  # fmt: skip
 
 
 def import_tasks(text: str, *, format: str, dry_run: bool = False) -> Report:
@@ -55,12 +28,10 @@ def import_tasks(text: str, *, format: str, dry_run: bool = False) -> Report:
 
     `format` is "json" (a list), "jsonl" or "csv" (with a header; `setup` and `verifier` as JSON).
     """
-    if format not in FORMATS:
-        raise BadInput(f"format: must be one of {', '.join(FORMATS)}")
     report = Report(dry_run=dry_run)
     rows: dict[str, Task] = {}
     first_line: dict[str, int] = {}
-    for line, record in _records(text, format, report.problems):
+    for line, record in read(text, format=format, columns=COLUMNS, problems=report.problems):
         task = _task(line, record, report.problems)
         if task is None:
             continue
@@ -88,105 +59,6 @@ def import_tasks(text: str, *, format: str, dry_run: bool = False) -> Report:
     return report
 
 
-def _records(
-    text: str, format: str, problems: list[Problem]
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield each record with its line; what can't be read goes to `problems`."""
-    if format == "csv":
-        yield from _csv_records(text, problems)
-    elif format == "jsonl":
-        for line, source in enumerate(text.splitlines(), start=1):
-            if source.strip():
-                yield from _json_object(line, source, problems)
-    else:
-        yield from _json_list(text, problems)
-
-
-def _json_object(
-    line: int, source: str, problems: list[Problem]
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    try:
-        record = json.loads(source)
-    except ValueError as error:
-        problems.append(Problem(line, "", f"not JSON: {error}"))
-        return
-    if isinstance(record, dict):
-        yield line, record
-    else:
-        problems.append(Problem(line, "", f"a task is an object, not {_kind(record)}"))
-
-
-def _json_list(text: str, problems: list[Problem]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Read one element after the other, so that each knows the line on which it begins."""
-    decoder = json.JSONDecoder()
-    at = _skip_space(text, 0)
-    if not text[at:].startswith("["):
-        problems.append(Problem(1, "", "a JSON import is a list: [ {...}, ... ]"))
-        return
-    at = _skip_space(text, at + 1)
-    while not text[at:].startswith("]"):
-        line = text.count("\n", 0, at) + 1
-        try:
-            record, at = decoder.raw_decode(text, at)
-        except json.JSONDecodeError as error:
-            problems.append(Problem(error.lineno, "", f"not JSON: {error.msg}"))
-            return
-        if isinstance(record, dict):
-            yield line, record
-        else:
-            problems.append(Problem(line, "", f"a task is an object, not {_kind(record)}"))
-        at = _skip_space(text, at)
-        if text[at:].startswith(","):
-            at = _skip_space(text, at + 1)
-        elif not text[at:].startswith("]"):
-            problems.append(Problem(text.count("\n", 0, at) + 1, "", "a comma or ] is missing"))
-            return
-
-
-def _skip_space(text: str, at: int) -> int:
-    while at < len(text) and text[at].isspace():
-        at += 1
-    return at
-
-
-def _csv_records(text: str, problems: list[Problem]) -> Iterator[tuple[int, dict[str, Any]]]:
-    reader = csv.reader(io.StringIO(text))
-    header = [name.strip() for name in next(reader, [])]
-    for name in REQUIRED:
-        if name not in header:
-            problems.append(Problem(1, name, "this column is missing in the header"))
-    for name in header:
-        if name not in FIELDS:
-            known = ", ".join(FIELDS)
-            problems.append(Problem(1, name, f"there is no such column; known: {known}"))
-    if problems:
-        return
-    line = reader.line_num + 1
-    for values in reader:
-        here, line = line, reader.line_num + 1  # a quoted cell may span lines
-        if not any(values):
-            continue
-        if len(values) != len(header):
-            message = f"{len(values)} cells, the header has {len(header)}"
-            problems.append(Problem(here, "", message))
-            continue
-        cells = {name: value for name, value in zip(header, values, strict=True) if value.strip()}
-        record = {name: _cell(here, name, value, problems) for name, value in cells.items()}
-        yield here, record
-
-
-def _cell(line: int, name: str, value: str, problems: list[Problem]) -> object:
-    """Return a cell as the value of its field; one that can't be read stays text and is refused."""
-    try:
-        if name in NUMBERS:
-            return int(value)
-        if name in STRUCTURES:
-            return json.loads(value)
-    except ValueError:
-        return value
-    return value
-
-
 def _task(line: int, record: dict[str, Any], problems: list[Problem]) -> Task | None:
     """Return an unsaved task, or None after naming everything that is wrong with the record."""
     found: list[Problem] = []
@@ -200,7 +72,7 @@ def _task(line: int, record: dict[str, Any], problems: list[Problem]) -> Task | 
     for name, limit in TEXTS.items():
         value = record.get(name, "")
         if not isinstance(value, str):
-            wrong(name, f"must be text, not {_kind(value)}")
+            wrong(name, f"must be text, not {kind(value)}")
         elif name in REQUIRED and not value.strip():
             wrong(name, "is missing")
         elif len(value) > limit:
@@ -211,10 +83,10 @@ def _task(line: int, record: dict[str, Any], problems: list[Problem]) -> Task | 
             wrong(name, f"must be a whole number, not {value!r}")
         elif not low <= value <= high:
             wrong(name, f"must lie between {low} and {high}")
-    for name, kind in STRUCTURES.items():
-        value = record.get(name, kind())
-        if not isinstance(value, kind):
-            wrong(name, f"must be {_kind(kind())}, not {_kind(value)}")
+    for name, shape in STRUCTURES.items():
+        value = record.get(name, shape())
+        if not isinstance(value, shape):
+            wrong(name, f"must be {kind(shape())}, not {kind(value)}")
         else:
             check = setups.check_setup if name == "setup" else setups.check_verifier
             for message in check(value):
@@ -231,14 +103,3 @@ def _task(line: int, record: dict[str, Any], problems: list[Problem]) -> Task | 
 
 def _clean(value: object) -> object:
     return value.strip() if isinstance(value, str) else value
-
-
-def _kind(value: object) -> str:
-    names = {
-        dict: "an object",
-        list: "a list",
-        str: "text",
-        bool: "true or false",
-        int: "a number",
-    }
-    return names.get(type(value), "null" if value is None else type(value).__name__)

@@ -31,6 +31,7 @@ def create(
     max_steps: int = 30,
     priority: int = 0,
     needed: int = 1,
+    recorded_as: str = "",
 ) -> Task:
     """Create a task; raises BadInput if `external_id` is taken."""
     try:
@@ -46,6 +47,7 @@ def create(
                 max_steps=max_steps,
                 priority=priority,
                 needed=needed,
+                recorded_as=recorded_as,
             )
     except IntegrityError:
         raise BadInput(f"external_id: {external_id!r} exists already") from None

@@ -13,6 +13,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from annotation import access
+from annotation.contributing import graph
 from annotation.errors import Refused
 from annotation.models import Recording, RecordingFile
 from annotation.recordings import asked, progress, reviewing, rights
@@ -38,6 +39,7 @@ def recordings(request: HttpRequest) -> HttpResponse:
     values = {
         "recordings": rows,
         "consent": asked.consent(),
+        "retain_days": graph.project().retain_days,
         "reviewer": access.is_reviewer(request.user),
         "waiting": access.recordings_to_judge(request.user).count(),
     }

@@ -14,7 +14,8 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from annotation import access
-from annotation.models import Device
+from annotation.contributing import dispatch
+from annotation.models import Device, Recording
 from annotation.recordings import asked, devices, manifest, uploads
 from annotation.recordings.errors import TooMuch, Wrong
 from blobs import BlobError
@@ -109,8 +110,15 @@ def tasks(request: HttpRequest, device: Device) -> HttpResponse:
 @require_POST
 @with_device
 def next_task(request: HttpRequest, device: Device) -> HttpResponse:
-    """Offer the task that needs recordings most; 404 where none is left for this person."""
-    found = asked.tasks(device.user).first()
+    """Offer the task whose turn it is, of a `kind` where one is named; `another`: not the last one.
+
+    404 where none is left for this person.
+    """
+    body = _body(request)
+    kind, another = body.get("kind") or "", body.get("another") or False
+    if kind not in ("", *Recording.Kind.values) or not isinstance(another, bool):
+        raise Wrong("bad_field", "kind is demonstration or exploration, another is true or false")
+    found = dispatch.take(device.user, kind=kind, another=another)
     if found is None:
         return _said(404, "no_task", "no task waits for you: record work of your own choice")
     return JsonResponse(_task(found))

@@ -1,0 +1,1 @@
+"""What contributors are asked to record: scored applications, their functions, queries, and whose turn is which."""

@@ -1,0 +1,194 @@
+"""Applications, functions and queries from a file; every error by line and field, all or nothing.
+
+Three kinds of record in one file, in any order as long as a thing stands before what belongs to it. A
+function is named by its path: `Search > Filter by date`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
+from django.db import models, transaction
+
+from annotation.contributing import graph, queries
+from annotation.errors import Refused
+from annotation.models import Application, Function, Query
+from annotation.tasks.records import Columns, Problem, Report, kind, read
+
+NUMBERS = ("coverage", "engagement", "penetration", "frequency", "benefit", "transfer")
+WHOLE = (*Query.RUBRIC, "wanted")
+SOURCES = tuple(f"{name}_source" for name in NUMBERS[:3])
+FIELDS: dict[str, tuple[str, ...]] = {
+    "application": ("application", *NUMBERS[:3], *SOURCES),
+    "function": ("application", "function", *NUMBERS[3:]),
+    "query": ("application", "function", "text", "level", "also", "recorded_as", *WHOLE),
+}
+NEEDED = {
+    "application": ("application",),
+    "function": ("application", "function"),
+    "query": ("application", "function", "text"),
+}
+KNOWN = ("record", *dict.fromkeys(name for fields in FIELDS.values() for name in fields))
+COLUMNS = Columns(
+    noun="a record", known=KNOWN, required=("record", "application"),
+    read={**dict.fromkeys(NUMBERS, float), **dict.fromkeys(WHOLE, int)},
+)  # fmt: skip
+
+
+class _DryRun(Exception):
+    """Nothing is to be written."""
+
+
+@dataclass(slots=True)
+class _Wrong(Exception):
+    field: str
+    message: str
+
+
+def import_records(text: str, *, format: str, by: User, dry_run: bool = False) -> Report:
+    """Create everything of `text`, or nothing if one record has a problem; known ones are left alone.
+
+    `format` is "json" (a list), "jsonl" or "csv". `record` says what a record is: application, function,
+    query. Queries come as written: a person publishes them. Raises BadInput for another format.
+    """
+    report = Report(dry_run=dry_run)
+    records = list(read(text, format=format, columns=COLUMNS, problems=report.problems))
+    if not records and report.ok:
+        report.problems.append(Problem(1, "", "there is nothing in this file"))
+    try:
+        with transaction.atomic():
+            for line, record in records:
+                _one(line, record, by, report)
+            report.problems.sort(key=lambda problem: problem.line)
+            if dry_run or not report.ok:
+                raise _DryRun
+    except _DryRun:
+        pass
+    return report
+
+
+def _one(line: int, record: dict[str, Any], by: User, report: Report) -> None:
+    found = _problems(line, record)
+    if found:
+        report.problems.extend(found)
+        return
+    try:
+        with transaction.atomic():
+            what = record["record"]
+            make = {"application": _application, "function": _function, "query": _query}[what]
+            name, new = make(record, by)
+            (report.created if new else report.existing).append(f"{what} {name}")
+    except _Wrong as error:
+        report.problems.append(Problem(line, error.field, error.message))
+    except ValidationError as error:
+        for name, said in error.message_dict.items():
+            shown = {"name": record["record"], "__all__": ""}.get(name, name)
+            report.problems.extend(Problem(line, shown, one) for one in said)
+    except Refused as error:
+        report.problems.append(Problem(line, "", str(error)))
+
+
+def _problems(line: int, record: dict[str, Any]) -> list[Problem]:
+    """Return what is wrong with a record by itself."""
+    what = record.get("record")
+    if what not in FIELDS:
+        return [Problem(line, "record", f"must be one of {', '.join(FIELDS)}")]
+    found = []
+    for name, value in record.items():
+        if name == "record":
+            continue
+        if name not in FIELDS[what]:
+            message = f"no field of a {what}; known: {', '.join(FIELDS[what])}"
+        elif name in NUMBERS and (isinstance(value, bool) or not isinstance(value, int | float)):
+            message = f"must be a number, not {value!r}"
+        elif name in NUMBERS and not math.isfinite(value):
+            message = "must be a number that ends"
+        elif name in WHOLE and (isinstance(value, bool) or not isinstance(value, int)):
+            message = f"must be a whole number, not {value!r}"
+        elif name not in NUMBERS and name not in WHOLE and not isinstance(value, str):
+            message = f"must be text, not {kind(value)}"
+        elif isinstance(value, str) and "\x00" in value:
+            message = "holds a character (U+0000) that can't be stored"
+        else:
+            continue
+        found.append(Problem(line, name, message))
+    for name in NEEDED[what]:
+        if not str(record.get(name, "")).strip():
+            found.append(Problem(line, name, "is missing"))
+    return found
+
+
+def _application(record: dict[str, Any], by: User) -> tuple[str, bool]:
+    name = record["application"].strip()
+    if Application.objects.filter(name=name).exists():
+        return name, False
+    row = Application(name=name, **_values(record, (*NUMBERS[:3], *SOURCES)))
+    _save(row)
+    return name, True
+
+
+def _function(record: dict[str, Any], by: User) -> tuple[str, bool]:
+    application = _known_application("application", record["application"])
+    *above, name = _path(record["function"])
+    parent = _find(application, above)
+    if Function.objects.filter(application=application, parent=parent, name=name).exists():
+        return record["function"], False
+    row = Function(
+        application=application, parent=parent, name=name, **_values(record, NUMBERS[3:])
+    )
+    row.full_clean()
+    graph.save_function(row)
+    return record["function"], True
+
+
+def _query(record: dict[str, Any], by: User) -> tuple[str, bool]:
+    application = _known_application("application", record["application"])
+    function = _find(application, _path(record["function"]))
+    text = " ".join(record["text"].split())
+    if Query.objects.filter(function=function, text=text).exists():
+        return text[:60], False
+    others = [name for name in record.get("also", "").split(";") if name.strip()]
+    row = Query(function=function, text=text, **_values(record, ("level", *WHOLE)))
+    if "recorded_as" in record:
+        row.kind = record["recorded_as"].strip()
+    row.full_clean()
+    queries.write(row, by=by, also=[_known_application("also", name) for name in others])
+    return text[:60], True
+
+
+def _known_application(field: str, name: str) -> Application:
+    row = Application.objects.filter(name=name.strip()).first()
+    if row is None:
+        raise _Wrong(field, f"there is no application {name.strip()!r} before this line")
+    return row
+
+
+def _find(application: Application, path: list[str]) -> Function | None:
+    """Return the function at a path; None for the empty one."""
+    row = None
+    for name in path:
+        row = Function.objects.filter(application=application, parent=row, name=name).first()
+        if row is None:
+            raise _Wrong("function", f"{application} has no function {name!r} before this line")
+    return row
+
+
+def _path(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(graph.PATH)]
+    if not all(names):
+        raise _Wrong("function", f"a name is missing beside {graph.PATH}")
+    return names
+
+
+def _save(row: models.Model) -> None:
+    row.full_clean()
+    row.save()
+
+
+def _values(record: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    found = {name: record[name] for name in names if name in record}
+    return {name: one.strip() if isinstance(one, str) else one for name, one in found.items()}
