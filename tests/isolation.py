@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -19,3 +20,10 @@ os.environ["TANDEM_STATE"] = str(STATE)
 os.environ["STORAGE_URL"] = f"file://{STATE / 'blobs'}"
 os.environ["SECRET_KEY"] = "tests" * 12
 os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
+
+# Compiling torch and transformers takes several seconds of every process that imports them.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ["OMP_NUM_THREADS"] = "1"  # the other cores have workers of their own

@@ -229,11 +229,12 @@ def test_two_uploads_of_one_recording_at_once_are_harmless(
         seen = [sender.post("/api/recordings/", recorded.manifest()).status_code]
         for digest in {sha(data) for data in recorded.files.values()}:
             data = recorded.blob(digest)
+            part = len(data) // 4 + 1
             for _ in range(200):
                 at = int(sender.offset(recorded, digest).headers["Upload-Offset"])
                 if at >= len(data):
                     break
-                seen.append(sender.patch(recorded, digest, at, data[at : at + 50]).status_code)
+                seen.append(sender.patch(recorded, digest, at, data[at : at + part]).status_code)
         for _ in range(50):
             done = sender.post(f"/api/recordings/{recorded.name}/complete").status_code
             seen.append(done)

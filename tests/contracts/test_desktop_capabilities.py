@@ -22,16 +22,10 @@ from sandbox.capabilities import (
 from sandbox.provider import ActionFailed, Provider, StaleLease
 from tests.contracts.conftest import Whole
 from tests.sandbox.desktops import new_id
+from tests.waiting import until
 
 WITHOUT: dict[str, set[type]] = {"fake": {Ports}}
 CAPABILITIES = (Clipboard, FileTree, Ports, Python, Recordings, Terminals, Windows)
-
-
-def until(done: Callable[[], object], seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def read_on(desktop: Terminals, terminal: str, until: bytes, offset: int = 0) -> bytes:

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from sandbox.providers.android.adb import Adb
-from tests.e2e.stack import Stack, until
+from tests.e2e.stack import Stack
 from tests.e2e.workbench import Workbench
 from tests.sandbox.phones import phones
+from tests.waiting import until
 
 OWN = "local"
 """The kind that `make run` has by itself; its pool is the default one."""

@@ -16,11 +16,12 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.e2e import kinds
 from tests.e2e.conftest import FLAGS
-from tests.e2e.stack import ROOT, Stack, until
+from tests.e2e.stack import ROOT, Stack
 from tests.e2e.test_terminal import use
 from tests.e2e.workbench import Workbench, sign_in
 from tests.sandbox.desktops import needs_container, needs_qemu
 from tests.sandbox.phones import needs_adb
+from tests.waiting import until
 
 OUT = ROOT / "docs" / "images"
 TASK = "demo/login-user-70020"

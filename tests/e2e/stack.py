@@ -7,29 +7,16 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import httpx
 import psycopg
 
 from config.embedded.service import free_port
+from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
-T = TypeVar("T")
-
-
-def until(probe: Callable[[], T | None], what: str, *, deadline_s: float = 60) -> T:
-    """Return the first truthy answer of `probe`; fail with `what` if none comes."""
-    end = time.monotonic() + deadline_s
-    while time.monotonic() < end:
-        answer = probe()
-        if answer:
-            return answer
-        time.sleep(0.1)
-    raise AssertionError(f"no {what} within {deadline_s:g} s")
 
 
 class Stack:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.e2e.stack import Stack, until
+from tests.e2e.stack import Stack
 from tests.e2e.workbench import TIMEOUT, sign_in
+from tests.waiting import until
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.stack import Stack, until
+from tests.e2e.stack import Stack
 from tests.e2e.workbench import TIMEOUT, Workbench, sign_in
+from tests.waiting import until
 
 pytestmark = pytest.mark.timeout(300)
 

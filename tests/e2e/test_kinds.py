@@ -9,10 +9,11 @@ from playwright.sync_api import Page
 
 from tests.e2e import kinds
 from tests.e2e.kinds import KINDS
-from tests.e2e.stack import Stack, until
+from tests.e2e.stack import Stack
 from tests.e2e.workbench import Workbench, sign_in
 from tests.sandbox.desktops import needs_container, needs_qemu, skip_without_image
 from tests.sandbox.phones import needs_adb
+from tests.waiting import until
 from trajectory import action_from_dict
 
 pytestmark = pytest.mark.timeout(600)

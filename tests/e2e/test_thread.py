@@ -9,8 +9,9 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from sandbox import browser
-from tests.e2e.stack import Stack, until
+from tests.e2e.stack import Stack
 from tests.e2e.workbench import TIMEOUT, Workbench, sign_in
+from tests.waiting import until
 from training.box.episodes import Game
 
 pytestmark = [pytest.mark.timeout(600)]

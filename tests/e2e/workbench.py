@@ -8,7 +8,8 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 
-from tests.e2e.stack import Stack, until
+from tests.e2e.stack import Stack
+from tests.waiting import until
 
 TIMEOUT = 90_000  # ms; a desktop, a model and two cores
 

@@ -15,6 +15,7 @@ from Xlib import display as xdisplay
 
 from recorder.session import Notices, Session, Wish
 from recorder.spool import Consent, Folder, Task, events
+from tests.waiting import until
 from trajectory.recording import Event
 
 needs_x = pytest.mark.skipif(
@@ -22,14 +23,6 @@ needs_x = pytest.mark.skipif(
     reason="needs tigervnc-standalone-server, openbox, xdotool and xterm",
 )
 Hand = Callable[..., None]
-
-
-def until(true: Callable[[], object], what: str, *, deadline_s: float = 20.0) -> None:
-    """Wait for a condition; fails naming it."""
-    end = time.monotonic() + deadline_s
-    while not true():
-        assert time.monotonic() < end, f"waited {deadline_s:g} s for {what}"
-        time.sleep(0.01)
 
 
 @contextmanager

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from recorder.capture.private import is_private
-from tests.recorder.conftest import Hand, Recorded, needs_x, program, to_front, until
+from tests.recorder.conftest import Hand, Recorded, needs_x, program, to_front
+from tests.waiting import until
 from trajectory.recording import ElementSeen, Event, WindowChanged
 
 Record = Callable[..., Recorded]

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from PIL import Image
 
-from tests.recorder.conftest import Hand, Recorded, needs_x, program, to_front, until
+from tests.recorder.conftest import Hand, Recorded, needs_x, program, to_front
+from tests.waiting import until
 from trajectory.recording import Event, FrameTaken, Pressed, WindowChanged
 
 pytestmark = needs_x

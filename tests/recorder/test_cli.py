@@ -21,7 +21,8 @@ from recorder.cli import main
 from recorder.server.client import Client, ServerError
 from recorder.server.sign_in import sign_in
 from recorder.spool import Folder, events
-from tests.recorder.conftest import Hand, needs_x, until
+from tests.recorder.conftest import Hand, needs_x
+from tests.waiting import until
 from trajectory.recording import Stopped
 
 TASK = {"id": "12", "title": "Rename a file", "instruction": "Do it.", "kind": "exploration"}

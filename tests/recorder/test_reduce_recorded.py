@@ -10,7 +10,8 @@ from PIL import Image
 from Xlib import X, display
 
 from recorder.reduce import steps
-from tests.recorder.conftest import Hand, Recorded, needs_x, until
+from tests.recorder.conftest import Hand, Recorded, needs_x
+from tests.waiting import until
 from trajectory.recording import FrameTaken, Released
 
 Record = Callable[..., Recorded]

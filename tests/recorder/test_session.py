@@ -15,7 +15,8 @@ from recorder.capture.errors import CaptureError
 from recorder.capture.start import display as display_to_record
 from recorder.session import State
 from recorder.spool.reading import written
-from tests.recorder.conftest import Hand, Recorded, needs_x, until
+from tests.recorder.conftest import Hand, Recorded, needs_x
+from tests.waiting import until
 from trajectory.recording import (
     FrameTaken,
     KeyPressed,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from recorder.spool import Consent, Folder, Head, Screen, Spool, SpoolError, Task, events, new_id
-from tests.recorder.conftest import until
+from tests.waiting import until
 from trajectory.recording import Event, FrameTaken, KeyPressed, Missed, Moved, to_line
 
 HEAD = Head(

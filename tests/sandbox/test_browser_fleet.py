@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +17,7 @@ from sandbox.provider import DesktopLost
 from sandbox.providers.browser import BrowserPage, Fleet, FleetFull, PageSpec
 from sandbox.providers.browser.process import tree
 from tests.sandbox.pages import served
+from tests.waiting import until
 
 SMALL = PageSpec(width=160, height=120)
 
@@ -25,15 +26,6 @@ SMALL = PageSpec(width=160, height=120)
 def fleet(tmp_path: Path) -> Iterator[Fleet]:
     with Fleet(browsers=2, state=tmp_path / "state") as fleet:
         yield fleet
-
-
-def until(true: Callable[[], bool]) -> None:
-    """Wait for something that happens on another thread."""
-    for _ in range(500):
-        if true():
-            return
-        time.sleep(0.02)
-    raise AssertionError("it did not happen")
 
 
 def test_a_page_comes_back_clean(fleet):

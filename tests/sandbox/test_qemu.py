@@ -19,6 +19,7 @@ from sandbox.provider import DesktopLost, Handle, ProvisionFailed, SandboxError,
 from sandbox.providers.qemu.provider import QemuProvider
 from sandbox.providers.qemu.qmp import Monitor
 from tests.sandbox.desktops import needs_qemu, new_id
+from tests.waiting import until
 
 # The first machine of a new guest is booted, not forked; without KVM that takes a minute or more.
 pytestmark = [needs_qemu, pytest.mark.qemu, pytest.mark.timeout(900)]
@@ -57,13 +58,6 @@ def run(provider: QemuProvider, handle: Handle, command: str) -> str:
 
 def folder(handle: Handle) -> Path:
     return Path(handle.guest_socket).parent.parent
-
-
-def wait_until(true: Callable[[], bool], *, seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_forks_are_apart_and_are_nobody_elses_twin(provider: QemuProvider, start: Start) -> None:
@@ -131,7 +125,7 @@ def test_a_machine_outlives_who_started_it_and_its_bridge(provider: QemuProvider
     run(provider, handle, "echo here > here.txt")
     (bridge,) = _processes("sandbox.providers.qemu.bridge", str(state))
     os.kill(bridge, signal.SIGKILL)
-    wait_until(lambda: bridge not in _processes("sandbox.providers.qemu.bridge", str(state)))
+    until(lambda: bridge not in _processes("sandbox.providers.qemu.bridge", str(state)))
     assert provider.running() == [handle]  # and the way in is open again
     assert run(provider, handle, "cat here.txt") == "here\n"
     assert provider.connect(handle).health()["epoch"] == 2
@@ -144,11 +138,11 @@ def test_a_machine_that_ended_says_why(provider: QemuProvider, start: Start) -> 
     panicked, killed = start("panic"), start("killed")
     with Monitor(folder(panicked) / "run" / "qmp.sock") as monitor:
         monitor.run("inject-nmi")  # told to be fatal on the kernel's command line
-    wait_until(lambda: not provider.alive(panicked))
+    until(lambda: not provider.alive(panicked))
     with pytest.raises(DesktopLost, match="panic"):
         provider.connect(panicked)
     os.kill(killed.pid, signal.SIGKILL)
-    wait_until(lambda: not provider.alive(killed))
+    until(lambda: not provider.alive(killed))
     with pytest.raises(DesktopLost, match="killed from outside"):
         provider.connect(killed)
     assert panicked in provider.running() and killed in provider.running()

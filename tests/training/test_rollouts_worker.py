@@ -25,6 +25,7 @@ from tests.training.rollout_toys import (  # noqa: F401
     toys,
     worker,
 )
+from tests.waiting import until
 from training.models import Episode, Rollout, RolloutWorker
 from training.rollouts import episodes, record, rollouts
 from training.rollouts.config import read_config
@@ -56,20 +57,13 @@ def states(rollout) -> dict[str, int]:
     return found
 
 
-def wait_for(seen, within_s: float = 20.0) -> None:
-    deadline = time.monotonic() + within_s
-    while not seen():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def until_paused(rollout, player) -> None:
     def paused() -> bool:
         player.step()
         rollout.refresh_from_db()
         return rollout.state == Rollout.State.PAUSED and not player.running
 
-    wait_for(paused)
+    until(paused)
 
 
 class Running:
@@ -218,7 +212,7 @@ def test_slots_are_given_in_the_order_of_asking_and_metered():
     for n in range(3):
         threads.append(threading.Thread(target=ask, args=(n,)))
         threads[-1].start()
-        wait_for(lambda n=n: slots.waiting == n + 1)
+        until(lambda n=n: slots.waiting == n + 1)
     with pytest.raises(Stopped):
         slots.take(lambda: True)
     slots.give()
@@ -236,16 +230,16 @@ def test_unfinished_episodes_go_on_under_the_next_version_and_through_a_pause(ma
     policy = Clicker(0.05, lambda: version[0])
     player = worker(policy=policy)
     with Running(player):
-        wait_for(lambda: policy.asked > 10)
+        until(lambda: policy.asked > 10)
         version[0] = "v2"
         rollouts.pause(rollout)
-        wait_for(lambda: not any(job.control.go.is_set() for job in player.running.values()))
+        until(lambda: not any(job.control.go.is_set() for job in player.running.values()))
         time.sleep(0.2)  # what was asked before
         asked = policy.asked
         time.sleep(0.3)
         assert policy.asked == asked and states(rollout) == {"running": 3}
         rollouts.resume(rollout)
-        wait_for(lambda: states(rollout) == {"done": 3})
+        until(lambda: states(rollout) == {"done": 3})
     for row in rollout.episodes.all():
         assert row.versions == ["v1", "v2"] and row.claim == 1 and row.waited_seconds > 0.2
         said = [step.model_version for step in record.read(row, pictures.store()).steps]
@@ -258,7 +252,7 @@ def test_a_worker_that_goes_gives_back_what_it_was_playing(make):
     policy = Clicker(0.1)
     pages = PaperPages()
     with Running(worker(pages, policy=policy)):
-        wait_for(lambda: policy.asked > 5)
+        until(lambda: policy.asked > 5)
     assert states(rollout) == {"waiting": 3}
     assert all(page.closed for page in pages.opened)
     assert set(rollout.episodes.values_list("attempts", flat=True)) == {0}
@@ -272,9 +266,9 @@ def test_a_cancelled_rollout_lets_go_of_its_pages(make):
     policy = Clicker(0.1)
     player = worker(policy=policy)
     with Running(player):
-        wait_for(lambda: policy.asked > 3)
+        until(lambda: policy.asked > 3)
         rollouts.cancel(rollout)
-        wait_for(lambda: not player.running)
+        until(lambda: not player.running)
     assert states(rollout) == {"cancelled": 3}
     assert Episode.objects.filter(sequence__isnull=False).count() == 0
 
@@ -291,12 +285,12 @@ def test_a_task_of_a_desktop_is_played_on_a_leased_one_that_is_given_back(make, 
     )
     rollout = make(1, task="desk")
     with Running(worker()):
-        wait_for(lambda: states(rollout) == {"running": 1})  # no desktop is ready: it waits
+        until(lambda: states(rollout) == {"running": 1})  # no desktop is ready: it waits
         Sandbox.objects.create(
             name="desk", provider="fake", host="here", state=Sandbox.State.READY,
             handle=Sandbox.handle_record(handle), ready_at=timezone.now(),
         )  # fmt: skip
-        wait_for(lambda: states(rollout) == {"done": 1})
+        until(lambda: states(rollout) == {"done": 1})
     lease = Lease.objects.get()
     assert lease.purpose == "agent" and lease.state == Lease.State.RELEASED
     assert rollout.episodes.get().attempts == 0

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from django.utils import timezone
 
 from blobs import StoreUnreachable, open_store
 from tests.training.sessions import make_session
+from tests.waiting import until
 from training import jobs
 from training.data import datasets
 from training.data.selection import Filters
@@ -66,13 +66,6 @@ def base(db: None) -> Checkpoint:
 def dataset(db: None) -> Dataset:
     make_session()
     return datasets.freeze(name="clicks", pool="sft", filters=Filters(), by=None)
-
-
-def wait_for(what: Callable[[], object], deadline_s: float = 20) -> None:
-    until = time.monotonic() + deadline_s
-    while not what():
-        assert time.monotonic() < until, "it did not happen in time"
-        time.sleep(0.02)
 
 
 def launch(dataset: Dataset, base: Checkpoint, *, step_s: float = 0.0, **config: object) -> Run:
@@ -184,7 +177,7 @@ def test_cancelling_in_the_queue_is_immediate_and_an_ended_run_is_not_cancelled(
 def test_a_cancelled_run_has_a_checkpoint_and_goes_on_from_it(dataset, base, supervising, queued):
     run = launch(dataset, base, step_s=0.1, steps=30, save_every=0)
     thread = supervising(run)
-    wait_for(lambda: now(run).step >= 2)
+    until(lambda: now(run).step >= 2)
     runs.cancel(now(run))
     thread.join(20)
     run = now(run)
@@ -208,7 +201,7 @@ def test_a_cancelled_run_has_a_checkpoint_and_goes_on_from_it(dataset, base, sup
 def test_a_worker_that_goes_down_puts_its_run_back_into_the_queue(dataset, base, supervising):
     run = launch(dataset, base, step_s=0.1, steps=30)
     thread = supervising(run)
-    wait_for(lambda: now(run).step >= 1)
+    until(lambda: now(run).step >= 1)
     supervise.shutting_down.set()
     try:
         thread.join(20)
@@ -231,7 +224,7 @@ def test_a_killed_trainer_is_named_and_its_run_goes_on_by_itself(
 ):
     run = launch(dataset, base, step_s=0.1, steps=12, save_every=2)
     thread = supervising(run)
-    wait_for(lambda: now(run).checkpoints.exists())
+    until(lambda: now(run).checkpoints.exists())
     os.killpg(now(run).pid, signal.SIGKILL)
     thread.join(20)
     run = now(run)
@@ -251,7 +244,7 @@ def test_a_trainer_that_is_killed_again_and_again_fails(dataset, base, supervisi
     monkeypatch.setattr(supervise, "MAX_ATTEMPTS", 1)
     run = launch(dataset, base, step_s=0.1, steps=12, save_every=2)
     thread = supervising(run)
-    wait_for(lambda: now(run).checkpoints.exists())
+    until(lambda: now(run).checkpoints.exists())
     os.killpg(now(run).pid, signal.SIGKILL)
     thread.join(20)
     run = now(run)
@@ -277,7 +270,7 @@ def killed_supervisor(
         [sys.executable, "-c", code, *arguments], env=environment, cwd=settings.BASE_DIR
     )
     try:
-        wait_for(lambda: now(run).step >= 1, 120)
+        until(lambda: now(run).step >= 1, deadline_s=120)
     finally:
         supervisor.kill()
         supervisor.wait()
@@ -314,9 +307,9 @@ def test_the_trainer_of_a_dead_supervisor_is_adopted(dataset, base, child_enviro
 def test_where_both_died_the_run_goes_on_from_its_last_checkpoint(dataset, base, child_environment):
     run = launch(dataset, base, step_s=0.1, steps=16, save_every=4)
     killed_supervisor(run, child_environment)
-    wait_for(lambda: workdir.finished_checkpoints(workdir.directory_of(run)))
+    until(lambda: workdir.finished_checkpoints(workdir.directory_of(run)))
     os.killpg(now(run).pid, signal.SIGKILL)
-    wait_for(lambda: not process.held(workdir.directory_of(run)))
+    until(lambda: not process.held(workdir.directory_of(run)))
     forget_heartbeat(run)
     supervise.supervise(run.pk)
     run = now(run)
@@ -332,7 +325,7 @@ def test_a_machine_that_never_saw_the_run_fetches_what_was_uploaded(
 ):
     run = launch(dataset, base, step_s=0.1, steps=10, save_every=3)
     thread = supervising(run)
-    wait_for(lambda: now(run).checkpoints.exists())
+    until(lambda: now(run).checkpoints.exists())
     runs.cancel(now(run))
     thread.join(20)
     settings.RUNS_DIR = tmp_path / "another-machine"

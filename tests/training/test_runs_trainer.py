@@ -16,8 +16,8 @@ from tests.training.test_runs import (
     now,
     queued,  # noqa: F401  (a fixture)
     supervising,  # noqa: F401  (a fixture)
-    wait_for,
 )
+from tests.waiting import until
 from training.data import datasets
 from training.data.selection import Filters
 from training.models import Checkpoint, Run
@@ -81,7 +81,7 @@ def test_supervisor_and_trainer_are_killed_and_the_run_ends_as_if_nothing_had_be
     assert process.held(directory)
     forget_heartbeat(run)
     thread = supervising(run)
-    wait_for(lambda: now(run).checkpoints.exists(), 120)
+    until(lambda: now(run).checkpoints.exists(), deadline_s=120)
     assert (now(run).pid, now(run).attempts) == (pid, 1)
 
     os.killpg(pid, signal.SIGKILL)
@@ -90,7 +90,7 @@ def test_supervisor_and_trainer_are_killed_and_the_run_ends_as_if_nothing_had_be
 
     thread = supervising(now(run))
     before = now(run).step
-    wait_for(lambda: now(run).step > before, 120)
+    until(lambda: now(run).step > before, deadline_s=120)
     runs.cancel(now(run))
     thread.join(120)
     run = now(run)

@@ -11,8 +11,9 @@ from django.db import connection
 
 from tests.training.rollout_toys import Clicker, toys, worker  # noqa: F401
 from tests.training.streaming_parts import ledger
-from tests.training.test_runs import end_trainers, now, queued, supervising, wait_for  # noqa: F401
+from tests.training.test_runs import end_trainers, now, queued, supervising  # noqa: F401
 from tests.training.test_streaming import Untold, server  # noqa: F401
+from tests.waiting import until
 from training.models import Checkpoint, Rollout, Run
 from training.runs import process, runs, supervise, workdir
 
@@ -100,7 +101,7 @@ def test_a_cancelled_run_leaves_its_episodes_waiting_and_goes_on_with_them(
 ):
     run = launch(staleness=0)
     thread = supervising(run)
-    wait_for(lambda: rollout_of(run).state == Rollout.State.RUNNING)
+    until(lambda: rollout_of(run).state == Rollout.State.RUNNING)
     runs.cancel(now(run))
     thread.join(30)
     assert now(run).state == State.CANCELLED
@@ -117,7 +118,7 @@ def test_a_cancelled_run_leaves_its_episodes_waiting_and_goes_on_with_them(
 def test_a_worker_that_goes_down_leaves_episodes_waiting_for_the_next(launch, supervising):
     run = launch()
     thread = supervising(run)
-    wait_for(lambda: rollout_of(run).state == Rollout.State.RUNNING)
+    until(lambda: rollout_of(run).state == Rollout.State.RUNNING)
     supervise.shutting_down.set()
     try:
         thread.join(30)
