@@ -18,6 +18,8 @@ from sandbox.images import cache
 from sandbox.provider import ProvisionFailed
 
 OURS = ("guest", "trajectory")
+APART = frozenset({"trajectory/hand", "trajectory/recording.py"})
+"""What of it no guest ever imports: a change there makes no new computers."""
 _BESIDE = {"PIL": "pillow.libs"}
 """Where a wheel keeps the shared libraries that its modules look for beside themselves."""
 
@@ -55,16 +57,26 @@ def _sources(module: str) -> Iterator[Path]:
 def _marks(source: Path) -> Iterator[str]:
     """Yield what changes with a file: reading all of them would take longer than a start may."""
     for file in sorted(source.rglob("*")) if source.is_dir() else [source]:
+        if is_apart(file):
+            continue
         if file.suffix != ".pyc" and file.is_file():
             about = file.stat()
             yield f"{file} {about.st_size} {about.st_mtime_ns}"
 
 
+def is_apart(file: Path) -> bool:
+    """Whether `file` is, or lies in, what no guest imports."""
+    return any(f"{place.parent.name}/{place.name}" in APART for place in (file, *file.parents))
+
+
+def _not_copied(folder: str, names: list[str]) -> set[str]:
+    return {n for n in names if n == "__pycache__" or is_apart(Path(folder, n))}
+
+
 def _make(part: Path, sources: list[Path]) -> None:
     for source in sources:
         if source.is_dir():
-            ignore = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(source, part / source.name, ignore=ignore)
+            shutil.copytree(source, part / source.name, ignore=_not_copied)
         else:
             shutil.copyfile(source, part / source.name)
     # Not by the files' times: an image may give them others.

@@ -21,6 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from sandbox.images import cache as images
+from sandbox.images import code
 from sandbox.images import qemu as image
 from sandbox.provider import DesktopLost, ProvisionFailed, SandboxError
 from sandbox.providers.qemu import accel, way
@@ -112,7 +113,7 @@ def _name(template: Template, shared: Mapping[str, Path]) -> str:
     machine = template.machine("", Path("run"), Path("disk")).command()
     return images.digest(
         *(_version(), template.image.name, *machine),
-        *_code().values(),
+        *(part for folder in _code().values() for part in _parts(folder)),
         *(part for guest, folder in shared.items() for part in (guest, _state(folder))),
     )
 
@@ -138,6 +139,10 @@ def _code() -> dict[str, Path]:
             raise ProvisionFailed(f"the Python module {name} is missing: install tandem[guest]")
         folders[name] = Path(spec.origin).parent
     return folders
+
+
+def _parts(folder: Path) -> list[Path]:
+    return sorted(p for p in folder.iterdir() if p.name != "__pycache__" and not code.is_apart(p))
 
 
 @cache
@@ -218,6 +223,8 @@ def _pack(tar: Path, shared: Mapping[str, Path]) -> None:
 
     def keep(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
         if "__pycache__" in entry.name or entry.name.endswith((".so", ".pyc")):
+            return None
+        if code.is_apart(Path(entry.name)):
             return None
         entry.uid = entry.gid = 0
         entry.uname = entry.gname = "root"
