@@ -9,9 +9,14 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from annotation.models import (
+    Application,
     Consent,
     Decision,
     Device,
+    Function,
+    Offer,
+    Project,
+    Query,
     Recording,
     RecordingReview,
     RecordingStep,
@@ -142,3 +147,46 @@ class DeviceAdmin(ReadOnly, admin.ModelAdmin):
     def revoke(self, request: HttpRequest, queryset: QuerySet[Device]) -> None:
         for device in queryset:
             devices.revoke(device)
+
+
+class EditedOnly:
+    """Rows that are edited here, and made and deleted on the product's own pages."""
+
+    def has_add_permission(self, request: HttpRequest, *args: Any) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return False
+
+
+@admin.register(Project)
+class ProjectAdmin(EditedOnly, admin.ModelAdmin):
+    list_display = ("__str__", "writer", "offer_hours", "retain_days")
+
+
+@admin.register(Application)
+class ApplicationAdmin(EditedOnly, admin.ModelAdmin):
+    list_display = ("name", "coverage", "engagement", "penetration")
+    search_fields = ("name",)
+
+
+@admin.register(Function)
+class FunctionAdmin(ReadOnly, admin.ModelAdmin):
+    list_display = ("name", "parent", "application", "frequency", "benefit", "transfer")
+    list_filter = ("application",)
+    list_select_related = ("parent", "application")
+    search_fields = ("name",)
+
+
+@admin.register(Query)
+class QueryAdmin(ReadOnly, admin.ModelAdmin):
+    list_display = ("text", "function", "level", "difficulty", "provenance", "state", "wanted")
+    list_filter = ("state", "level", "provenance", "function__application")
+    list_select_related = ("function",)
+    search_fields = ("text",)
+
+
+@admin.register(Offer)
+class OfferAdmin(ReadOnly, admin.ModelAdmin):
+    list_display = ("task", "user", "at", "expires_at")
+    list_select_related = ("task", "user")

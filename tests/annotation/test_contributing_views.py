@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from annotation.contributing import graph, queries
+from annotation.contributing import dispatch, graph, queries
 from annotation.models import Application, Function, Query, QueryRequest
 from tests.annotation.recorded import Sender
 from tests.annotation.test_recordings_upload import token_of
@@ -129,6 +129,22 @@ def test_they_are_for_admins_alone(annotator: User, search: Function) -> None:
         assert client.get(reverse(name, args=arguments)).status_code == 403
     for name in ("contributing-delete-function", "contributing-ask"):
         assert client.post(reverse(name, args=[search.pk])).status_code == 403
+
+
+def test_django_s_admin_shows_them_all(admin: Client, search: Function, admin_user: User) -> None:
+    row = Query(function=search, text="Find a")
+    queries.publish(queries.write(row, by=admin_user, also=[]))
+    dispatch.take(admin_user)
+    graph.project()
+    for name, word in (
+        ("project", b"the project"), ("application", b"Mail"), ("function", b"Search"),
+        ("query", b"Find a"), ("offer", b"query/"),
+    ):  # fmt: skip
+        assert word in admin.get(f"/admin/annotation/{name}/").content
+    page = f"/admin/annotation/application/{search.application_id}/change/"
+    assert admin.post(page, {"name": "Mail", **NUMBERS, "coverage": "7"}).status_code == 200
+    assert admin.post(page, {"name": "Mail", **NUMBERS}).status_code == 302
+    assert Application.objects.get().coverage == 0.9
 
 
 def test_a_recorder_gets_what_is_its_turn(
