@@ -203,6 +203,7 @@ $("confirm").addEventListener("click", () => {
   $("sure").showModal();
 });
 $("not-yet").addEventListener("click", () => $("sure").close());
+$("heard").addEventListener("change", () => { $("problem").textContent = ""; });
 $("really").addEventListener("click", async () => {
   $("really").disabled = true;
   try {
@@ -223,3 +224,4 @@ listRemoved();
 go(all.steps[0]?.began ?? 0);
 sound.peaks().then((peaks) => { timeline.peaks = peaks; draw(); });
 new ResizeObserver(draw).observe($("stage"));
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
