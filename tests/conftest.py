@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import sys
 from collections.abc import Iterator
@@ -40,6 +41,23 @@ def pytest_configure() -> None:
     from django.conf import settings
 
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With `-n 2`, keep together what shares a computer, a server or a whole Tandem."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Together(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            if nodeid.startswith("tests/e2e/"):
+                return "tests/e2e"
+            module, _, test = nodeid.partition("::")
+            if module == "tests/contracts/test_provider.py":  # minutes, and each kind by itself
+                module += re.split(r"[\[\]-]", f"{test}[")[1]
+            return module
+
+    return Together(config, log)
 
 
 @contextmanager
