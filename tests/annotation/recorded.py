@@ -11,6 +11,8 @@ from typing import Any
 from django.test import Client
 from PIL import Image
 
+from annotation.models import Recording
+from annotation.recordings import reviewing
 from trajectory.recording import FORMAT, ClockRead, FrameTaken, Stopped, to_line
 
 SIZE = (320, 200)
@@ -137,3 +139,23 @@ class Sender:
 
     def _file(self, recorded: Recorded, digest: str) -> str:
         return f"/api/recordings/{recorded.name}/files/{digest}"
+
+
+def arrived(sender: Sender, queue: Any, recorded: Recorded | None = None) -> Recording:
+    """Send a recording and let every stage run."""
+    recorded = recorded or Recorded()
+    assert sender.send(recorded).status_code == 202
+    queue.run()
+    return Recording.objects.get(name=recorded.name)
+
+
+def signed_in(user: Any) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def accept(row: Recording, *reviewers: Any) -> Recording:
+    for reviewer in reviewers:
+        row = reviewing.judge(row, reviewer=reviewer, verdict="accepted")
+    return row
