@@ -7,6 +7,7 @@ import hashlib
 import importlib.util
 import os
 import shutil
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
@@ -21,6 +22,14 @@ PACKAGED_SHA256 = "905e5bf8336bcc625ba4e33498d675a4b935504118c594d868c36e91a60c1
 PACKAGED_FILES = ("config.json", "tokenizer.json", "vocabulary.json")
 
 _one_at_a_time = Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class _Tongue:
+    """A language by its code, and how sure the model is that it hears it, 0 to 1."""
+
+    name: str
+    sure: float
 
 
 class Whisper:
@@ -38,21 +47,36 @@ class Whisper:
         """Return the words of a sound file; raises SpeechRefused, SpeechMisconfigured."""
         model = _model(str(self.folder))
         words: list[Word] = []
+        surest = _Tongue(self.language, 1.0) if self.language else _Tongue("", 0.0)
         for piece in pieces(sound):
             with _one_at_a_time:  # the model's buffers are as large as the model
-                words += self._heard(model, piece)
+                heard, surest = self._heard(model, piece, surest)
+            words += heard
         return words
 
-    def _heard(self, model: Any, piece: Piece) -> list[Word]:
+    def _heard(self, model: Any, piece: Piece, surest: _Tongue) -> tuple[list[Word], _Tongue]:
+        """Return a piece's words and the language it was surest of so far.
+
+        A few quiet words are easily taken for another language than the rest of a recording is in.
+        """
         import numpy as np
 
         samples = np.frombuffer(piece.pcm, dtype="<i2").astype("float32") / 32768.0
-        try:
-            segments, _ = model.transcribe(
-                samples, language=self.language or None, beam_size=1, word_timestamps=True,
+
+        def listen(language: str) -> Any:
+            return model.transcribe(
+                samples, language=language or None, beam_size=1, word_timestamps=True,
                 condition_on_previous_text=False, vad_filter=True,
             )  # fmt: skip
-            return [
+
+        try:
+            segments, about = listen(self.language)
+            said = _Tongue(about.language, about.language_probability)
+            if said.sure > surest.sure:
+                surest = said
+            elif said.name != surest.name:
+                segments, _ = listen(surest.name)
+            words = [
                 Word(
                     word.word.strip(),
                     piece.began + min(max(0.0, float(word.start)), piece.seconds),
@@ -63,6 +87,7 @@ class Whisper:
                 for word in segment.words or ()
                 if word.word.strip()
             ]
+            return words, surest
         except RuntimeError as error:  # what CTranslate2 raises, whatever it is
             raise SpeechRefused(f"{self.name}: {error}") from error
 
