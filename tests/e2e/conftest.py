@@ -14,6 +14,7 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.e2e.stack import Stack
+from tests.waiting import until
 
 FLAGS = [
     "--no-sandbox",
@@ -35,7 +36,9 @@ def stack() -> Iterator[Stack]:
         stack.start()
         yield stack
         stack.stop()
-        assert stack.pids() == [], "something was left running"
+        with contextlib.suppress(AssertionError):  # what was told to end may take a moment
+            until(lambda: not stack.pids(), "all of it has ended", deadline_s=20)
+        assert [words(pid) for pid in stack.pids()] == [], "something was left running"
     finally:
         if stack.process and stack.process.poll() is None:
             stack.process.kill()
@@ -43,6 +46,13 @@ def stack() -> Iterator[Stack]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def words(pid: int) -> str:
+    """Return the command line of a process, or "" of one that has just ended."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    return ""
 
 
 @pytest.hookimpl(trylast=True)
