@@ -34,6 +34,7 @@ class Workbench:
         self.page.goto(f"{self.stack.url}/queue/")
         self.page.keyboard.press("s")
         self.page.wait_for_url("**/sessions/*/", timeout=TIMEOUT)
+        assert self.steps == 0, f"session {self.id} was left open by another test"
         self.connected()
 
     @property

@@ -24,6 +24,8 @@ _RUN = Path("/run/tandem")
 _IDLE_S = 300
 _UP_WITHIN_S = 15.0
 _ANSWERS_WITHIN_S = 60
+_ENVIRONMENT = ("PATH", "HOME", "LANG", "TMPDIR", "XDG_RUNTIME_DIR")
+"""What our Podman service gets: it outlives who started it, and has no business with its secrets."""
 
 
 def connect() -> docker.DockerClient:
@@ -95,6 +97,7 @@ def _start_service(socket: Path) -> None:
             stderr=log,
             check=True,
             cwd="/",
+            env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
         )
     finally:
         os.close(log)
