@@ -143,7 +143,7 @@ def failures(request: HttpRequest) -> HttpResponse:
 def end_lease(request: HttpRequest, pk: int) -> HttpResponse:
     """End a lease now: close its screens and reset the computer."""
     lease = access.lease_for_admin(request.user, pk)
-    ended = leases.release(lease, reason=f"ended by {request.user}")
+    ended = leases.release(lease, reason=f"ended by {request.user}", by=request.user)
     messages.success(request, f"{lease.sandbox.name} was taken back from its holder: {ended.state}")
     return _back(request)
 

@@ -97,6 +97,7 @@ def test_a_lease_can_be_taken_back(admin: Client, desks: Pool, host: Host) -> No
     admin.post(f"/fleet/leases/{lease.pk}/end/")
     lease.refresh_from_db()
     assert lease.state == Lease.State.RELEASED and "ada" in lease.release_reason
+    assert lease.ending == Lease.Ending.ADMIN
 
 
 def test_ending_a_computer_tells_its_holder_why(admin: Client, desks: Pool, host: Host) -> None:
