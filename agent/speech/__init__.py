@@ -15,6 +15,7 @@ from agent.speech.protocol import (
     Transcriber,
     Word,
 )
+from agent.speech.sound import join
 from agent.speech.whisper import Whisper, has_packaged, packaged
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "SpeechUnreachable",
     "Transcriber",
     "Word",
+    "join",
     "load",
 ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import wave
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,6 +57,26 @@ def pieces(sound: Path, *, piece_s: float = PIECE_S) -> Iterator[Piece]:
             raise SpeechRefused(f"{sound.name} is longer than {MAX_S / 3600:g} hours")
     if held:
         yield Piece(began, bytes(held))
+
+
+def join(sounds: Sequence[Path], target: Path) -> list[float]:
+    """Write sounds one behind the other as one WAV file; return at which second each begins there.
+
+    Raises as `pieces` does, and SpeechRefused where all are longer than MAX_S.
+    """
+    starts, written = [], 0
+    with wave.open(str(target), "wb") as writer:
+        writer.setnchannels(1)
+        writer.setsampwidth(2)
+        writer.setframerate(RATE)
+        for sound in sounds:
+            starts.append(written / 2 / RATE)
+            for block in _blocks(sound):
+                writer.writeframesraw(block)
+                written += len(block)
+                if written / 2 / RATE > MAX_S:
+                    raise SpeechRefused(f"{sound.name} is longer than {MAX_S / 3600:g} hours")
+    return starts
 
 
 def _quietest(held: bytearray) -> int:

@@ -42,26 +42,28 @@ class Whisper:
             )
         self.folder, self.language = folder, language
         self.name = f"whisper:{folder.name}"
+        self._surest = _Tongue(language, 1.0) if language else _Tongue("", 0.0)
 
     def transcribe(self, sound: Path) -> list[Word]:
         """Return the words of a sound file; raises SpeechRefused, SpeechMisconfigured."""
         model = _model(str(self.folder))
         words: list[Word] = []
-        surest = _Tongue(self.language, 1.0) if self.language else _Tongue("", 0.0)
         for piece in pieces(sound):
             with _one_at_a_time:  # the model's buffers are as large as the model
-                heard, surest = self._heard(model, piece, surest)
-            words += heard
+                words += self._heard(model, piece)
         return words
 
-    def _heard(self, model: Any, piece: Piece, surest: _Tongue) -> tuple[list[Word], _Tongue]:
-        """Return a piece's words and the language it was surest of so far.
+    def _heard(self, model: Any, piece: Piece) -> list[Word]:
+        """Return a piece's words, in the language that was surest in all that this engine heard.
 
         A few quiet words are easily taken for another language than the rest of a recording is in.
         """
         import numpy as np
+        from faster_whisper.vad import get_speech_timestamps
 
         samples = np.frombuffer(piece.pcm, dtype="<i2").astype("float32") / 32768.0
+        if not get_speech_timestamps(samples):
+            return []  # the model would be asked for the language of nothing, which takes a second
 
         def listen(language: str) -> Any:
             return model.transcribe(
@@ -72,11 +74,11 @@ class Whisper:
         try:
             segments, about = listen(self.language)
             said = _Tongue(about.language, about.language_probability)
-            if said.sure > surest.sure:
-                surest = said
-            elif said.name != surest.name:
-                segments, _ = listen(surest.name)
-            words = [
+            if said.sure > self._surest.sure:
+                self._surest = said
+            elif said.name != self._surest.name:
+                segments, _ = listen(self._surest.name)
+            return [
                 Word(
                     word.word.strip(),
                     piece.began + min(max(0.0, float(word.start)), piece.seconds),
@@ -87,7 +89,6 @@ class Whisper:
                 for word in segment.words or ()
                 if word.word.strip()
             ]
-            return words, surest
         except RuntimeError as error:  # what CTranslate2 raises, whatever it is
             raise SpeechRefused(f"{self.name}: {error}") from error
 

@@ -18,6 +18,7 @@ from annotation.models.contributing import (
 from annotation.models.devices import Device, DeviceCode, WrongCode
 from annotation.models.recordings import (
     Consent,
+    Hearing,
     Recording,
     RecordingFile,
     RecordingReview,
@@ -313,6 +314,7 @@ __all__ = [
     "Device",
     "DeviceCode",
     "Function",
+    "Hearing",
     "Level",
     "Offer",
     "Project",

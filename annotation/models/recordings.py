@@ -59,6 +59,7 @@ class Recording(models.Model):
     cause = models.TextField(blank=True)
     attempts = models.PositiveSmallIntegerField(default=0)
     worker_at = models.DateTimeField(null=True)  # last sign of life of who works on it
+    heard = models.PositiveSmallIntegerField(default=0)  # percent of its sound that was listened to
     round = models.PositiveSmallIntegerField(default=1)  # of reviews; rises when it comes back
     fingerprint = models.CharField(max_length=64, blank=True, db_index=True)
     session = models.OneToOneField(
@@ -150,6 +151,26 @@ class Utterance(models.Model):
 
 class RecordingReview(models.Model):
     """One reviewer's word on a recording; two different ones accept it."""
+class Hearing(models.Model):
+    """What an engine heard in one stretch of sound: kept until the utterances are written.
+
+    A worker that takes over from a killed one goes on behind the last of them.
+    """
+
+    recording = models.ForeignKey(Recording, on_delete=models.CASCADE, related_name="hearings")
+    engine = models.CharField(max_length=100)
+    sound = models.CharField(max_length=120)  # path of the stretch's first file
+    words = models.JSONField()  # [[text, began, ended, confidence], ...] in recorder's seconds
+
+    class Meta:
+        ordering = ["pk"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["recording", "engine", "sound"], name="one_hearing_per_stretch_and_engine"
+            )
+        ]
+
+
 
     class Verdict(models.TextChoices):
         ACCEPTED = "accepted"

@@ -16,7 +16,6 @@ from trajectory.recording import (
     ClockRead,
     Event,
     EventError,
-    FrameTaken,
     Missed,
     Resumed,
     from_line,
@@ -33,12 +32,11 @@ WAY_OUT = "export the recording again with the newest recorder; what was sent is
 
 @dataclass(slots=True)
 class Events:
-    """What the stream of events says as a whole; `sounds` maps a file's name to when it began."""
+    """What the stream of events says as a whole; `sounds` maps a file's name to its event."""
 
     count: int = 0
     ended: float = 0.0
-    frames: dict[str, tuple[int, int]] = field(default_factory=dict)
-    sounds: dict[str, float] = field(default_factory=dict)
+    sounds: dict[str, AudioWritten] = field(default_factory=dict)
     drift_s: float = 0.0  # how far wall clock and recorder's clock moved apart
 
 
@@ -73,10 +71,8 @@ def events(path: Path) -> Events:
             )
         before = max(before, t)
         match event:
-            case FrameTaken(sha256=sha, width=width, height=height):
-                found.frames[sha] = (width, height)
             case AudioWritten(name=name):
-                found.sounds[name] = t
+                found.sounds[name] = event
             case ClockRead(wall=now):
                 wall = now - t if wall is None else wall
                 found.drift_s = now - t - wall

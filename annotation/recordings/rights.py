@@ -52,6 +52,7 @@ def withdraw(recording: Recording, *, cause: str = "", spare: Collection[str] = 
         row.save()
         row.files.all().delete()
         row.utterances.all().delete()
+        row.hearings.all().delete()
         row.steps.all().delete()
         row.reviews.all().delete()
     spool.forget(row.name)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
 
 from agent import speech
-from agent.speech import Word
-from annotation.models import Recording, Utterance
+from agent.speech import Transcriber, Word
+from annotation.models import Hearing, Recording, Utterance
 from annotation.recordings import content
 from annotation.recordings.reading import fetched
+from annotation.recordings.stretches import Stretch, stretches
 from annotation.recordings.utterances import utterances
 
 
@@ -33,6 +35,7 @@ def hear(recording: Recording) -> None:
         if row.status != Recording.Status.TRANSCRIBING:
             return
         row.utterances.all().delete()
+        row.hearings.all().delete()
         Utterance.objects.bulk_create(rows, batch_size=1000)
         row.status, row.cause = Recording.Status.ALIGNING, ""
         row.save(update_fields=["status", "cause"])
@@ -60,18 +63,56 @@ def _words(recording: Recording) -> dict[str, list[Word]]:
 
 
 def _heard(recording: Recording, sounds: list[str], folder: Path) -> tuple[str, list[Word]]:
-    """Return the engine's name and the words of all sounds at the recorder's seconds."""
-    began = content.events(fetched(recording, "events.jsonl", folder)).sounds
+    """Return the engine's name and the words of all sounds at the recorder's seconds.
+
+    A sound that no event places in time says nothing about an action, and is left out.
+    """
+    events = content.events(fetched(recording, "events.jsonl", folder)).sounds
+    listed = {Path(path).name for path in sounds}
+    todo = stretches(event for name, event in events.items() if name in listed)
     engine = speech.load(
         settings.SPEECH_URL, keep=Path(settings.SPEECH_DIR), token=settings.SPEECH_TOKEN
     )
+    kept = dict(recording.hearings.filter(engine=engine.name).values_list("sound", "words"))
+    whole, done = sum(one.seconds for one in todo) or 1.0, 0.0
     found: list[Word] = []
-    for path in sounds:
-        since = began.get(Path(path).name)
-        if since is None:
-            continue  # a sound that no event places in time says nothing about an action
-        file = fetched(recording, path, folder)
-        for word in engine.transcribe(file):
-            found.append(Word(word.text, since + word.began, since + word.ended, word.confidence))
-        file.unlink()
+    for stretch in todo:
+        sound, done = stretch.sounds[0].name, done + stretch.seconds
+        if sound not in kept:
+            words = _listen(recording, stretch, engine, folder)
+            kept[sound] = [[w.text, w.began, w.ended, w.confidence] for w in words]
+            if not _keep(recording, engine.name, sound, kept[sound], int(100 * done / whole)):
+                break
+        found += [Word(*values) for values in kept.pop(sound)]
     return engine.name, found
+
+
+def _listen(
+    recording: Recording, stretch: Stretch, engine: Transcriber, folder: Path
+) -> list[Word]:
+    files = [fetched(recording, f"audio/{one.name}", folder) for one in stretch.sounds]
+    if len(files) == 1:
+        words = stretch.placed(engine.transcribe(files[0]), [0.0])
+    else:
+        joined = folder / f"{files[0].stem}.wav"
+        starts = speech.join(files, joined)
+        words = stretch.placed(engine.transcribe(joined), starts)
+        joined.unlink()
+    for file in files:
+        file.unlink()
+    return words
+
+
+def _keep(recording: Recording, engine: str, sound: str, words: list[Any], percent: int) -> bool:
+    """Keep what was heard in a stretch; False where nobody waits for it any more."""
+    with transaction.atomic():
+        row = Recording.objects.select_for_update().get(pk=recording.pk)
+        if row.status != Recording.Status.TRANSCRIBING:
+            return False
+        Hearing.objects.get_or_create(
+            recording=row, engine=engine, sound=sound, defaults={"words": words}
+        )
+        row.heard, row.attempts, row.cause = percent, 0, ""
+        row.save(update_fields=["heard", "attempts", "cause"])
+    recording.attempts = 0  # what goes forward is not given up
+    return True

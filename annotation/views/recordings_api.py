@@ -174,6 +174,7 @@ def _status(recording: Any) -> Body:
         "id": recording.name,
         "status": recording.status,
         "cause": recording.cause,
+        "heard": recording.heard,
         "steps": recording.steps.count(),
         "utterances": recording.utterances.count(),
     }
