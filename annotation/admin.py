@@ -161,7 +161,7 @@ class EditedOnly:
 
 @admin.register(Project)
 class ProjectAdmin(EditedOnly, admin.ModelAdmin):
-    list_display = ("__str__", "writer", "offer_hours", "retain_days")
+    list_display = ("__str__", "writer", "synthesizer", "offer_hours", "retain_days")
 
 
 @admin.register(Application)

@@ -37,6 +37,11 @@ class ExportForm(forms.Form):
 
     dialect = forms.ChoiceField(choices=DIALECTS, label="Actions as")
     domain = forms.CharField(required=False, label="Domain")
+    thoughts = forms.ChoiceField(
+        required=False,
+        choices=[("", "all"), ("without-synthesized", "without synthesized")],
+        label="Thoughts of recordings",
+    )
 
 
 class ImportForm(forms.Form):

@@ -18,7 +18,7 @@ class ProjectForm(forms.ModelForm):
         fields = (
             "coverage_weight", "engagement_weight", "penetration_weight",
             "frequency_weight", "benefit_weight", "transfer_weight",
-            "writer", "offer_hours", "retain_days",
+            "writer", "synthesizer", "offer_hours", "retain_days",
         )  # fmt: skip
         labels = {
             "coverage_weight": "Industry coverage",
@@ -28,6 +28,7 @@ class ProjectForm(forms.ModelForm):
             "benefit_weight": "User benefit",
             "transfer_weight": "Transferability",
             "writer": "Deployment that writes queries",
+            "synthesizer": "Deployment that writes thoughts where nothing was said",
             "offer_hours": "Hours that a task is kept for a contributor",
             "retain_days": "Days until recordings that were not accepted are deleted",
         }

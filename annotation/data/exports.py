@@ -8,6 +8,8 @@ A folder with `images/` and, beside it, files that refer to it by relative paths
 - `trajectories.jsonl`: one row per session, `loss` false on wrong and redundant steps (ms-swift);
 - `trl.jsonl`: prompt and completion with structured content (TRL);
 - `dataset_info.json`: how LLaMA-Factory reads the first three.
+
+Rows of a recording say in `thoughts` where each thought is from, one word per step.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from agent.policy import PolicyRequest
 from agent.render import Message, ObservationKind, render_request, target_text
 from annotation.data.reviews import NoTrajectory, trajectory_of
 from annotation.models import Session
+from annotation.recordings import thoughts
 from annotation.session import pictures
 from trajectory import Step, Trajectory
 
@@ -48,6 +51,7 @@ class Format:
     dialect: Dialect = field(default_factory=lambda: dialects.load("box", "thousandth"))
     observation: ObservationKind = "screenshot"
     history_n: int = 5
+    synthesized: bool = True  # whether thoughts of recordings that a model made up are written
 
 
 def export(sessions: Iterable[Session], folder: Path, *, format: Format | None = None) -> Exported:
@@ -71,6 +75,8 @@ def export(sessions: Iterable[Session], folder: Path, *, format: Format | None =
             except NoTrajectory as error:
                 done.left_out.append(str(error))
                 continue
+            if not format.synthesized:
+                trajectory = thoughts.without_synthesized(trajectory)
             done.sessions += 1
             for index, step in enumerate(trajectory.steps):
                 row = _step_row(trajectory, index, step, format, done)
@@ -227,7 +233,9 @@ def _structured(messages: Sequence[Message]) -> dict[str, Any]:
 
 
 def _about(name: str, trajectory: Trajectory) -> dict[str, Any]:
-    return {"id": name, "task": trajectory.task, "annotator": trajectory.annotator}
+    about = {"id": name, "task": trajectory.task, "annotator": trajectory.annotator}
+    whose = trajectory.metadata.get("thoughts")
+    return about if whose is None else {**about, "thoughts": whose}
 
 
 def _flat(message: Message) -> str:

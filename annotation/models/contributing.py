@@ -47,6 +47,10 @@ class Project(models.Model):
         "agent.Deployment", null=True, blank=True, on_delete=models.SET_NULL, related_name="+",
         help_text="the deployment that is asked for queries; none: people write all of them",
     )  # fmt: skip
+    synthesizer = models.ForeignKey(
+        "agent.Deployment", null=True, blank=True, on_delete=models.SET_NULL, related_name="+",
+        help_text="the deployment that writes a thought where nothing was said; none: those steps have none",
+    )  # fmt: skip
     offer_hours = models.PositiveSmallIntegerField(
         default=24, validators=(MinValueValidator(1), MaxValueValidator(24 * 60)),
         help_text="so long is a task kept for the contributor who got it",

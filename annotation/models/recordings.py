@@ -116,6 +116,8 @@ class RecordingStep(models.Model):
     thought = models.TextField(blank=True)
     provenance = models.CharField(max_length=16, choices=Provenance, blank=True)
     model_version = models.CharField(max_length=100, blank=True)  # who refined or synthesized it
+    # Why it has no synthesized thought although its project wants one.
+    unthought = models.CharField(max_length=300, blank=True)
     problem = models.CharField(max_length=300, blank=True)  # why it can't be executed as it stands
     kept = models.BooleanField(default=True)  # a reviewer may leave it out of training
 
@@ -149,8 +151,6 @@ class Utterance(models.Model):
         ]
 
 
-class RecordingReview(models.Model):
-    """One reviewer's word on a recording; two different ones accept it."""
 class Hearing(models.Model):
     """What an engine heard in one stretch of sound: kept until the utterances are written.
 
@@ -171,6 +171,8 @@ class Hearing(models.Model):
         ]
 
 
+class RecordingReview(models.Model):
+    """One reviewer's word on a recording; two different ones accept it."""
 
     class Verdict(models.TextChoices):
         ACCEPTED = "accepted"

@@ -9,7 +9,7 @@ from django.db import transaction
 
 import trajectory
 from annotation.models import Recording, RecordingStep, Utterance
-from annotation.recordings import checks, refinement
+from annotation.recordings import checks, refinement, synthesis
 from annotation.recordings.acts import Act, Spoken
 from annotation.recordings.alignment import align as solve
 from trajectory import FormatError, Wait
@@ -19,7 +19,7 @@ SURE = 0.35  # less, and nobody can say which action was meant: the reviewers de
 
 
 def align(recording: Recording) -> None:
-    """Give every step its thought, refine it where a model is set, and send it to its reviewers.
+    """Give every step its thought, by a model where one is set for that, and send it to its reviewers.
 
     The same actions for the same task by the same contributor are rejected as a duplicate.
     """
@@ -37,6 +37,7 @@ def align(recording: Recording) -> None:
     for at, step in enumerate(steps):
         _think(step, words[at])
     refinement.refine(recording, steps)
+    synthesis.synthesize(recording, steps)
     found = checks.fingerprint(
         recording.owner_id,
         recording.task.external_id if recording.task else recording.instruction,
@@ -48,7 +49,7 @@ def align(recording: Recording) -> None:
             return
         Utterance.objects.bulk_update(said, ["step", "fit"], batch_size=500)
         RecordingStep.objects.bulk_update(
-            steps, ["thought", "provenance", "model_version"], batch_size=500
+            steps, ["thought", "provenance", "model_version", "unthought"], batch_size=500
         )
         row.fingerprint, row.cause = found, ""
         twin = _twin(row)
@@ -68,7 +69,7 @@ def _twin(row: Recording) -> Recording | None:
 
 def _think(step: RecordingStep, words: Sequence[Utterance]) -> None:
     step.thought = " ".join(one.text for one in words)
-    step.model_version = ""
+    step.model_version = step.unthought = ""
     if not words:
         step.provenance = Provenance.NONE
     elif any(one.by == "person" for one in words):

@@ -30,7 +30,9 @@ def export(request: HttpRequest) -> HttpResponse:
     if form.cleaned_data["domain"]:
         sessions = sessions.filter(task__domain=form.cleaned_data["domain"])
     format = exports.Format(
-        dialect=dialects.load(name), observation="elements" if name == "element" else "screenshot"
+        dialect=dialects.load(name),
+        observation="elements" if name == "element" else "screenshot",
+        synthesized=not form.cleaned_data["thoughts"],
     )
     archive = tempfile.TemporaryFile()  # noqa: SIM115 - FileResponse closes it
     with tempfile.TemporaryDirectory() as scratch:

@@ -13,6 +13,7 @@ from django.db import IntegrityError, transaction
 
 from annotation.data import reviews
 from annotation.models import Session
+from annotation.recordings import thoughts
 from blobs import BlobStore, Damaged, MissingBlob, open_store
 from training.data import general
 from training.data.selection import Filters, check, routed
@@ -31,7 +32,8 @@ def freeze(*, name: str, pool: str, filters: Filters, by: User | None) -> Datase
     """Freeze every session and episode that V(s) sends to `pool` into a dataset.
 
     The file holds one trajectory per line, sessions before episodes, each in their order; the same
-    content gives the same sha256. What is left out is listed with its reason. Raises EmptyDataset
+    content gives the same sha256. A recording in other words comes after its original, and is counted
+    apart. What is left out is listed with its reason. Raises EmptyDataset
     where nothing would be in it, NameTaken, BadConfig by filter, and NoAnswer of a reward model.
     """
     _require_free(name)
@@ -41,7 +43,7 @@ def freeze(*, name: str, pool: str, filters: Filters, by: User | None) -> Datase
     lines: list[str] = []
     entries: list[DatasetEntry] = []
     left_out: list[dict[str, object]] = []
-    steps = 0
+    steps = augmented = augmented_steps = 0
     for row, way in routed(filters, judge=judge):
         kind = "session" if isinstance(row, Session) else "episode"
         reason = way.reason
@@ -51,14 +53,16 @@ def freeze(*, name: str, pool: str, filters: Filters, by: User | None) -> Datase
             except NothingKept as error:
                 reason = str(error)
             else:
-                (line,) = dump_lines([trajectory])
-                digest = hashlib.sha256(line.encode()).hexdigest()
-                entry = DatasetEntry(
-                    line=len(lines), trajectory_sha256=digest, reason=reason[:300], **{kind: row}
-                )
-                entries.append(entry)
-                lines.append(line)
+                if filters.thoughts:
+                    trajectory = thoughts.without_synthesized(trajectory)
+                _add(trajectory, row, reason, lines, entries)
                 steps += len(trajectory.steps)
+                # Right after its original: where lines are split, it is never far from it.
+                other = _reworded(row, trajectory) if filters.rewordings else None
+                if other is not None:
+                    why = f"{trajectory.id} in other words, by {other[0].metadata['reworded_by']}"
+                    _add(other[0], row, why, lines, entries, augmented=True)
+                    augmented, augmented_steps = augmented + 1, augmented_steps + other[1]
                 continue
         elif way.pool is not None:
             reason = f"V(s) = {way.value}, it goes to the {way.pool.upper()} pool: {reason}"
@@ -68,7 +72,10 @@ def freeze(*, name: str, pool: str, filters: Filters, by: User | None) -> Datase
             f"no session would go to the {pool.upper()} pool, and no episode: {len(left_out)} "
             "looked at; review more sessions, play more episodes or widen the filters"
         )
-    counts = {"trajectories": len(lines), "steps": steps, "left_out": left_out}
+    counts = {
+        "trajectories": len(lines) - augmented, "steps": steps, "left_out": left_out,
+        "augmented": augmented, "augmented_steps": augmented_steps,
+    }  # fmt: skip
     return _keep(
         name=name, pool=pool, lines=lines, entries=entries, filters=filters.to_json(), by=by,
         **counts,
@@ -149,6 +156,34 @@ def _trajectory_of(row: Session | Episode, store: BlobStore) -> Trajectory:
     if found is None or not found.steps:
         raise NothingKept(f"{row._meta.verbose_name} {row.pk} has no steps")
     return found
+
+
+def _reworded(row: Session | Episode, found: Trajectory) -> tuple[Trajectory, int] | None:
+    recorded = isinstance(row, Session) and row.mode == Session.Mode.IN_SITU
+    return thoughts.reworded(row, found) if recorded else None
+
+
+def _add(
+    trajectory: Trajectory,
+    row: Session | Episode,
+    reason: str,
+    lines: list[str],
+    entries: list[DatasetEntry],
+    *,
+    augmented: bool = False,
+) -> None:
+    (line,) = dump_lines([trajectory])
+    kind = "session" if isinstance(row, Session) else "episode"
+    entries.append(
+        DatasetEntry(
+            line=len(lines),
+            trajectory_sha256=hashlib.sha256(line.encode()).hexdigest(),
+            reason=reason[:300],
+            augmented=augmented,
+            **{kind: row},
+        )
+    )
+    lines.append(line)
 
 
 def _require_free(name: str) -> None:

@@ -19,6 +19,7 @@ from training.models import Episode, Rollout
 from training.rewards.judging import Judge
 
 Source = Literal["", "sessions", "episodes"]
+Thoughts = Literal["", "without-synthesized"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,8 @@ class Filters:
     author: str = ""  # pseudonym
     since: dt.date | None = None
     until: dt.date | None = None
+    thoughts: Thoughts = ""  # of recordings: all, or without those that a model made up
+    rewordings: bool = False  # of recordings: also in other words, as samples of their own
     undisputed: bool = False  # leave out where verifier and reviewer disagree
     rollouts: tuple[str, ...] = ()
     per_seed: int = 0

@@ -49,6 +49,15 @@ class FiltersForm(forms.Form):
         required=False, max_length=32, label="Annotator",
         help_text="One pseudonym; no episode has one.",
     )  # fmt: skip
+    thoughts = forms.ChoiceField(
+        required=False,
+        choices=[("", "all"), ("without-synthesized", "without synthesized")],
+        label="Thoughts of recordings",
+        help_text="Synthesized: by a model, where nothing was said.",
+    )
+    rewordings = forms.BooleanField(
+        required=False, label="Add recordings again in other words, as samples marked augmented"
+    )
     undisputed = forms.BooleanField(
         required=False, label="Leave out sessions about which verifier and reviewer disagree"
     )

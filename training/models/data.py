@@ -22,6 +22,9 @@ class Dataset(models.Model):
     uri = models.CharField(max_length=500)
     trajectories = models.PositiveIntegerField(default=0)
     steps = models.PositiveIntegerField(default=0)
+    # Of people's trajectories again in other words; not counted above.
+    augmented = models.PositiveIntegerField(default=0)
+    augmented_steps = models.PositiveIntegerField(default=0)  # those that were said in other words
     left_out = models.JSONField(default=list, blank=True)  # [{"session" or "episode", "reason"}]
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     frozen_at = models.DateTimeField(auto_now_add=True)
@@ -47,6 +50,7 @@ class DatasetEntry(models.Model):
     )
     line = models.PositiveIntegerField()
     trajectory_sha256 = models.CharField(max_length=64)
+    augmented = models.BooleanField(default=False)  # in other words, by a model
     # Why V(s) sent it here, in words: the verifier, the reviewer, or a reward model by its name.
     reason = models.CharField(max_length=300, blank=True)
 
@@ -54,7 +58,9 @@ class DatasetEntry(models.Model):
         ordering = ["line"]
         verbose_name_plural = "dataset entries"
         constraints = [
-            models.UniqueConstraint(fields=["dataset", "session"], name="session_once_per_dataset"),
+            models.UniqueConstraint(
+                fields=["dataset", "session", "augmented"], name="session_once_per_dataset"
+            ),
             models.UniqueConstraint(fields=["dataset", "episode"], name="episode_once_per_dataset"),
             models.CheckConstraint(
                 condition=models.Q(session=None) | models.Q(episode=None),

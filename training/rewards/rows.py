@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from django.conf import settings
 
 from agent.render import ObservationKind
+from annotation.recordings import thoughts
 from blobs import open_store
 from training.data import datasets
 from training.data.verdict_rows import NoVerdict, row_of
@@ -49,5 +50,5 @@ def _labelled(run: Run) -> Iterator[tuple[Trajectory, float, str]]:
     if run.dataset is not None:
         for trajectory in datasets.trajectories(run.dataset):
             if trajectory.reward is not None:
-                seed = trajectory.metadata.get("seed", trajectory.id)
+                seed = trajectory.metadata.get("seed", thoughts.origin_of(trajectory))
                 yield trajectory, trajectory.reward, f"{trajectory.task}#{seed}"

@@ -25,6 +25,10 @@ class Command(BaseCommand):
             default="thousandth",
         )
         parser.add_argument("--history", type=int, default=5, help="pictures per row")
+        parser.add_argument(
+            "--thoughts", choices=["all", "without-synthesized"], default="all",
+            help="of recordings: leave out what a model made up",
+        )  # fmt: skip
         parser.add_argument("--domain", default="", help="only tasks of this domain")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -39,6 +43,7 @@ class Command(BaseCommand):
             dialect=dialects.load(name, None if name == "element" else options["coordinates"]),
             observation="elements" if name == "element" else "screenshot",
             history_n=options["history"],
+            synthesized=options["thoughts"] == "all",
         )
         done = exports.export(sessions.order_by("pk"), folder, format=format)
         for line in done.left_out:

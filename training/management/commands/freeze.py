@@ -25,6 +25,13 @@ class Command(BaseCommand):
             parser.add_argument(f"--{name}", default="")
         for name in ("since", "until"):
             parser.add_argument(f"--{name}", type=dt.date.fromisoformat, help="a day, UTC")
+        parser.add_argument(
+            "--thoughts", choices=["all", "without-synthesized"], default="all",
+            help="of recordings: leave out what a model made up",
+        )  # fmt: skip
+        parser.add_argument(
+            "--rewordings", action="store_true", help="add recordings again in other words"
+        )
         parser.add_argument("--undisputed", action="store_true")
         parser.add_argument("--rollouts", nargs="*", default=[])
         for name in ("per-seed", "per-task", "max-steps"):
@@ -33,7 +40,13 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         values = {name: options[name] for name in Filters.__dataclass_fields__}
-        filters = Filters(**values | {"rollouts": tuple(options["rollouts"])})
+        filters = Filters(
+            **values
+            | {
+                "rollouts": tuple(options["rollouts"]),
+                "thoughts": "" if options["thoughts"] == "all" else options["thoughts"],
+            }
+        )
         try:
             made = datasets.freeze(
                 name=options["name"], pool=options["pool"], filters=filters, by=None
@@ -42,5 +55,6 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         self.stdout.write(
             f"{made.name}: {made.trajectories} trajectories, {made.steps} steps, "
+            f"{made.augmented} more in other words, "
             f"{len(made.left_out)} left out, sha256 {made.sha256[:12]}"
         )
