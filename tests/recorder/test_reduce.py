@@ -51,6 +51,15 @@ def test_a_picture_that_ended_within_the_guard_may_show_the_effect_already() -> 
     assert next(steps(events))["frame"] == "0.500000"
 
 
+def test_a_picture_that_was_told_again_needs_no_guard() -> None:
+    again = [rec.FrameTaken(t, t, "0.990000", 1280, 720) for t in (0.998, 1.002)]
+    press = [rec.Pressed(1, 5, 5, "left"), rec.Released(1.1, 5, 5, "left")]
+    assert next(steps([frame(0.5), frame(0.99), again[0], *press]))["frame"] == "0.990000"
+    assert (
+        next(steps([frame(0.5), frame(0.99), press[0], again[1], press[1]]))["frame"] == "0.500000"
+    )
+
+
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10_000), st.floats(0.04, 0.3))
 def test_no_step_shows_its_effect_and_none_an_older_picture_than_it_must(

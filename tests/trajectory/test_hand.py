@@ -149,6 +149,25 @@ def test_a_pause_ends_what_was_going_on() -> None:
     ]
 
 
+def test_what_is_held_at_a_pause_is_dropped() -> None:
+    pause: list[rec.Event] = [rec.Paused(2), rec.Resumed(3)]
+    button: list[rec.Event] = [rec.Pressed(1, 10, 10, "left"), rec.Moved(1.5, 90, 10)]
+    assert (
+        actions(*button, *pause, rec.Moved(3.1, 200, 10), rec.Released(3.2, 200, 10, "left")) == []
+    )
+    assert actions(*button[:1], *pause, rec.Released(3.2, 10, 10, "left")) == []
+    assert actions(rec.KeyPressed(1, "alt"), *pause, rec.KeyReleased(3.2, "alt")) == []
+    assert actions(rec.KeyPressed(1, "ctrl"), *pause, *tap(3.2, "c", "c")) == [Type("c")]
+    tabs = [rec.KeyPressed(1, "alt"), *tap(1.2, "tab"), *pause, rec.KeyReleased(3.2, "alt")]
+    assert actions(*tabs) == []
+    hand = Hand()
+    for event in (*button, *pause):
+        hand.take(event)
+    assert hand.dropped == {"left was cut by a pause": 1}
+    # The clicks and the text that were whole before it stay.
+    assert actions(*click(1, 5, 5), *pause, *click(3.1, 5, 5)) == [Click(5, 5), Click(5, 5)]
+
+
 def test_the_hand_waits_only_for_what_it_acted_after() -> None:
     def frame(t: float, picture: str) -> rec.FrameTaken:
         return rec.FrameTaken(t, t - 0.02, picture, 9, 9)

@@ -30,7 +30,7 @@ class History:
         """Add an event; `moments` are the past times at which a step may still have begun."""
         match event:
             case FrameTaken():
-                _add(self._frames, event, [moment - GUARD_S for moment in moments])
+                _add(self._frames, event, [*moments, *(m - GUARD_S for m in moments)])
             case ElementSeen(focused=True):
                 _add(self._focused, event, moments)
             case ElementSeen():
@@ -44,8 +44,14 @@ class History:
             seen.clear()
 
     def frame(self, began: float) -> FrameTaken | None:
-        """Return the last picture whose grab had ended before what began at `began` took effect."""
-        return _last(self._frames, began - GUARD_S)
+        """Return the last picture whose grab had ended before what began at `began` took effect.
+
+        A repeat was told by what draws, on the clock of the hand: it needs no guard.
+        """
+        return next(
+            (f for f in reversed(self._frames) if f.t <= began - (0 if _repeats(f) else GUARD_S)),
+            None,
+        )
 
     def window(self, began: float) -> WindowChanged | None:
         return _last(self._windows, began)
@@ -72,6 +78,10 @@ def _add(seen: list[_Seen], event: _Seen, moments: list[float]) -> None:
 
 def _last(seen: list[_Seen], moment: float) -> _Seen | None:
     return next((event for event in reversed(seen) if event.t <= moment), None)
+
+
+def _repeats(frame: FrameTaken) -> bool:
+    return frame.began == frame.t
 
 
 def _holds(element: ElementSeen, place: Point) -> bool:

@@ -79,7 +79,9 @@ class Hand:
                 self._rest.shown(t, picture)
             case WindowChanged() | ElementSeen():
                 self._focus(event)
-            case Paused() | Resumed() | Missed() | Stopped():
+            case Paused() | Resumed():
+                self._cut()
+            case Missed() | Stopped():
                 self._forget()
             case _:
                 pass
@@ -139,6 +141,12 @@ class Hand:
             return
         if moved and event.t - self._moved_focus_at > FOCUS_LAG_S:
             self._keys.end_typing()
+
+    def _cut(self) -> None:
+        """Drop what is held: its release belongs to a moment of which nobody knows anything."""
+        self.dropped.update(f"{name} was cut by a pause" for name in self._pointer.drop())
+        self.dropped.update(f"{name} was cut by a pause" for name in self._keys.drop())
+        self._forget()
 
     def _forget(self) -> None:
         self._pointer.close(self._t)

@@ -114,6 +114,14 @@ class Keyboard:
             self.steps.put(Type(self._text), self._from, self._at)
         self._text, self._from, self._composing = "", None, 0
 
+    def drop(self) -> list[str]:
+        """Let what is held come to nothing, a choice among windows too; return what had no use yet."""
+        unused = [key for key in self._held if key not in self._used]
+        lost = [*unused, *("tab" for _ in self._tabs)]
+        self._tabs.clear()
+        self._held.clear()
+        return lost
+
     def close(self) -> None:
         self.end_typing()
         self._held.clear()

@@ -117,6 +117,12 @@ class Pointer:
         self._end_clicks()
         self._end_turn()
 
+    def drop(self) -> list[Button]:
+        """Let what is held come to nothing; return its names."""
+        held = list(self._pressed)
+        self._pressed.clear()
+        return held
+
     def close(self, t: float) -> None:
         for button in list(self._pressed):
             self.released(t, button, ())

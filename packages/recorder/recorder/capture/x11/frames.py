@@ -32,7 +32,6 @@ _SETTLE_S, _GAP_S = 0.03, 0.1
 # What changes while nobody acts is kept when it is quiet, and not more often than this.
 _QUIET_S, _BACKGROUND_S = 0.3, 1.0
 _CARET = (24, 48)
-_REPEAT_S = 0.05
 
 
 @dataclass
@@ -170,7 +169,7 @@ class Frames:
             return
         self._keep(grab)
         unchanged = min(t, grab.changed) - GUARD_S
-        if unchanged - grab.t > _REPEAT_S:
+        if unchanged > grab.t:
             self._encoder.repeat(grab, unchanged)
 
     def _read_events(self) -> None:
