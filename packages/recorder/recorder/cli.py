@@ -41,11 +41,19 @@ def _parser() -> argparse.ArgumentParser:
     logout.set_defaults(run=account.logout)
 
     tasks = commands.add_parser("tasks", help="show the tasks that one may do")
+    _kind(tasks, "only those of one kind")
     tasks.set_defaults(run=account.tasks)
 
     start = commands.add_parser("record", help="record a task; nothing leaves this computer")
-    start.add_argument("--task", metavar="ID", help="a task of `tasks`; left out: the next one")
-    start.add_argument("--own", metavar="TEXT", help="a task of your own, in your words")
+    which = start.add_mutually_exclusive_group()
+    which.add_argument("--task", metavar="ID", help="a task of `tasks`; left out: the next one")
+    which.add_argument("--own", metavar="TEXT", help="a task of your own, in your words")
+    which.add_argument(
+        "--another", action="store_true", help="pass the offered task by for good, take the next"
+    )
+    which.add_argument("--choose", action="store_true", help="choose from a numbered list")
+    _kind(start, "a task of this kind; with --own, what yours is")
+    start.add_argument("--no-window", action="store_true", help="show only the strip, no window")
     start.add_argument("--no-sound", action="store_true", help="do not listen to the microphone")
     start.add_argument(
         "--microphone", metavar="NAME", default="", help="another than the usual one"
@@ -67,6 +75,14 @@ def _parser() -> argparse.ArgumentParser:
     delete.add_argument("recording", help="the beginning of its id")
     delete.set_defaults(run=recordings.delete)
     return parser
+
+
+def _kind(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument(
+        "--kind",
+        choices=("demonstration", "exploration"),
+        help=f"{what}: what you know well shown to others, or a program that is new to you explored",
+    )
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -10,19 +11,23 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
+from Xlib import error
+
 from recorder.capture.a11y.elements import Elements, Pages
 from recorder.capture.clock import Clock
 from recorder.capture.errors import CaptureError
 from recorder.capture.listener import Listener
-from recorder.capture.sink import Sink
+from recorder.capture.sink import STOOD_S, Sink
 from recorder.capture.sound import Level, Sound
 from recorder.capture.x11.displays import screen_of
-from recorder.capture.x11.frames import Frames
 from recorder.capture.x11.input import Act, Input
+from recorder.capture.x11.overlooking import Overlooking
+from recorder.capture.x11.panel import Controls
 from recorder.capture.x11.pointed import Pointed
 from recorder.capture.x11.sign import Sign
 from recorder.capture.x11.windows import Front, Windows
-from recorder.spool import Consent, Folder, Head, Spool, Task, new_id
+from recorder.spool import Consent, Folder, Head, Spool, SpoolError, Task, new_id
+from recorder.spool.ending import hold
 from recorder.spool.folder import Kind
 from recorder.version import VERSION
 from trajectory.recording import ClockRead, Marked, Missed, Stopped
@@ -30,7 +35,8 @@ from trajectory.recording import ClockRead, Marked, Missed, Stopped
 HOTKEYS = {"p": "pause or go on", "m": "set a marker", "s": "stop"}
 """Letters that, with Ctrl+Alt, do this in any program."""
 
-_TICK_S = 5.0
+_TICK_S = 1.0
+_COMPARE_S = 5.0
 _SLEPT_S = 0.5
 
 
@@ -43,7 +49,7 @@ class State(Enum):
 @dataclass(frozen=True, slots=True)
 class Wish:
     """What is to be recorded. `microphone` is PulseAudio's name of a source, "" its default, None
-    for no sound at all."""
+    for no sound at all; without `window` the strip alone says that it runs."""
 
     display: str
     root: Path
@@ -51,6 +57,7 @@ class Wish:
     kind: Kind
     consent: Consent
     microphone: str | None = None
+    window: bool = True
 
 
 @dataclass
@@ -73,23 +80,36 @@ class Session:
         self._lock = threading.RLock()
         self.state = State.RECORDING
         self.stopped = threading.Event()
+        self._sign: Sign | None = None
+        self._lost_display = False
+        self._failure: SpoolError | None = None
+        self._recorded, self._since = 0.0, 0.0
         clock = self._clock = Clock()
         head = Head(
             id=new_id(), kind=wish.kind, task=wish.task, consent=wish.consent, platform="linux-x11",
             screen=screen_of(wish.display), wall_start=clock.wall_start, recorder_version=VERSION,
         )  # fmt: skip
         self.folder = Folder.make(wish.root, head)
-        self._spool = Spool(self.folder, on_trouble=self._on_trouble)
-        self._sink = Sink(self._spool, self.folder, clock)
         self._listeners: list[Listener] = []
         try:
-            self._listen(wish)
-        except CaptureError:
-            self._end()
+            self._running = hold(self.folder)
+            self._spool = Spool(self.folder, on_trouble=self._on_trouble)
+            self._sink = Sink(self._spool, self.folder, clock)
+            try:
+                self._listen(wish)
+            except CaptureError:
+                self._end()
+                raise
+        except (CaptureError, SpoolError):
             self.folder.delete()
             raise
         self._ticks = threading.Thread(target=self._tick, name="clock", daemon=True)
         self._ticks.start()
+
+    def recorded(self) -> float:
+        """Return how much is recorded by now, pauses left out, in seconds."""
+        going = self.state is State.RECORDING
+        return self._recorded + (self._clock.now() - self._since if going else 0.0)
 
     def pause(self) -> None:
         """Record nothing from here on: no key, picture, title or sound."""
@@ -97,6 +117,7 @@ class Session:
             if self.state is not State.RECORDING:
                 return
             self._sink.shut()
+            self._recorded = self.recorded()
             for listener in self._listeners:
                 listener.pause()
             self._become(State.PAUSED)
@@ -105,6 +126,7 @@ class Session:
         with self._lock:
             if self.state is not State.PAUSED:
                 return
+            self._since = self._clock.now()
             self._become(State.RECORDING)
             self._sink.reopen()
             for listener in self._listeners:
@@ -119,20 +141,27 @@ class Session:
 
     def mark(self, note: str = "") -> None:
         """Remember this moment; during a pause nothing is remembered."""
-        self._sink.put(Marked(self._clock.now(), note))
+        if self._sink.put(Marked(self._clock.now(), note)) and self._sign:
+            self._sign.note("Marker set")
 
     def stop(self) -> None:
-        """End the recording; it lies whole in `folder` afterwards. Raises SpoolError."""
+        """End the recording; it lies whole in `folder` afterwards. Raises SpoolError, each time."""
         with self._lock:
-            if self.state is State.STOPPED:
-                return
-            self._become(State.STOPPED)
-            self.stopped.set()
-            self._end()
+            if self.state is not State.STOPPED:
+                self._recorded = self.recorded()
+                self._become(State.STOPPED)
+                self.stopped.set()
+                try:
+                    self._end()
+                except SpoolError as failure:
+                    self._failure = failure
+            if self._failure is not None:
+                raise self._failure
 
     def _listen(self, wish: Wish) -> None:
         name = wish.display
-        self._sign = Sign(name)
+        stop = _apart(self._stop_quietly)
+        self._sign = Sign(name, self._controls(wish, stop) if wish.window else None)
         self._elements = Elements(self._sink, Pointed(name))
         pages = Pages()
 
@@ -140,13 +169,13 @@ class Session:
             self._elements.front(front)
             return pages.url(front)
 
-        hotkeys = {"p": self._toggle_now, "m": self.mark, "s": _apart(self.stop)}
+        hotkeys = {"p": self._toggle_now, "m": self.mark, "s": stop}
         self._input = Input(
             name, self._sink, on_act=self._on_act, hotkeys=hotkeys, on_loss=self._on_loss
         )
         # The clock of the display is measured by what listens first; pictures are there before the hand.
         self._input.prepare()
-        self._frames = Frames(name, self._sink, self._input.time, on_loss=self._on_loss)
+        self._frames = Overlooking(name, self._sink, self._input.time, on_loss=self._on_loss)
         windows = Windows(
             name, self._sink, describe=describe, letters=list(HOTKEYS), on_loss=self._on_loss
         )
@@ -154,7 +183,7 @@ class Session:
         if wish.microphone is not None:
             listeners.append(
                 Sound(
-                    self._sink, source=wish.microphone or None, on_level=self._notices.level,
+                    self._sink, source=wish.microphone or None, on_level=self._on_level,
                     on_loss=self._notices.trouble,
                 )
             )  # fmt: skip
@@ -162,7 +191,7 @@ class Session:
         for listener in listeners:
             listener.start()
             self._listeners.append(listener)
-        self._sign.show("recording")
+            self._sink.beat()
 
     def _toggle_now(self) -> None:
         """Called between two keys: if this begins a pause, the next one is not recorded any more."""
@@ -170,14 +199,30 @@ class Session:
             self._sink.shut()
         _apart(self.toggle)()
 
+    def _controls(self, wish: Wish, stop: Callable[[], None]) -> Controls:
+        screen = self.folder.head().screen
+        do = {"pause": self._toggle_now, "mark": self.mark, "stop": stop}
+        return Controls(
+            self._sink.own, self._clock, do, self.recorded,
+            home=screen.monitors[0], scale=screen.scale, listening=wish.microphone is not None,
+        )  # fmt: skip
+
+    def _on_level(self, level: Level) -> None:
+        if self._sign:
+            self._sign.hear(level)
+        self._notices.level(level)
+
     def _on_act(self, act: Act, t: float, x: int, y: int) -> None:
+        if act != "key" and self._sink.own.meant(t, x, y):
+            return
         self._frames.before(t)
         if act == "press":
             self._elements.pressed(t, x, y)
 
     def _become(self, state: State) -> None:
         self.state = state
-        self._sign.show(state.value if state is not State.STOPPED else "")
+        if self._sign:
+            self._sign.show(state.value if state is not State.STOPPED else "")
         self._notices.state(state)
 
     def _on_trouble(self, what: str) -> None:
@@ -185,22 +230,51 @@ class Session:
         _apart(self.pause)()
 
     def _on_loss(self, what: str) -> None:
+        if self.stopped.is_set() or self._lost_display:
+            return
+        self._lost_display = True
         self._notices.trouble(f"{what}: the recording is stopped")
         now = self._clock.now()
         self._sink.tell(Missed(now, now, "all", what))
-        _apart(self.stop)()
+        _apart(self._stop_quietly)()
+
+    def _stop_quietly(self) -> None:
+        """Stop in a thread that nobody waits for: what fails is told by `stop`."""
+        with suppress(SpoolError):
+            self.stop()
 
     def _tick(self) -> None:
-        before = self._clock.now()
+        before = compared = self._clock.now()
         while not self.stopped.wait(_TICK_S):
-            if (slept := self._clock.slept()) > _SLEPT_S:
-                now = self._clock.now()
-                self._sink.tell(Missed(now, before, "all", f"the computer slept for {slept:.0f} s"))
+            now, slept = self._clock.now(), self._clock.slept()
+            if slept > _SLEPT_S:
+                self._begin_anew(before, f"the computer slept for {slept:.0f} s")
+            elif now - before > STOOD_S:
+                self._begin_anew(before, f"the recorder stood still for {now - before:.0f} s")
             before = self._clock.now()
-            if self.state is State.RECORDING:
-                with suppress(CaptureError):
+            self._sink.beat()
+            if self.state is State.RECORDING and now - compared >= _COMPARE_S:
+                compared = now
+                with suppress(CaptureError, error.ConnectionClosedError, OSError):
                     self._input.compare()
                 self._read_clock()
+
+    def _begin_anew(self, since: float, cause: str) -> None:
+        """Say that all from `since` to now was missed; what is told of it late is not recorded.
+
+        Somebody may have typed a password meanwhile, and nobody was there to see into which field.
+        """
+        with self._lock:
+            if self.state is not State.RECORDING:
+                self._sink.tell(Missed(self._clock.now(), since, "all", cause))
+                return
+            self._notices.trouble(f"{cause}: nothing of that is recorded")
+            self._sink.stand(since)
+            for listener in self._listeners:
+                listener.pause()
+            self._sink.go_on(cause)
+            for listener in self._listeners:
+                listener.resume()
 
     def _read_clock(self) -> None:
         server = self._input.time
@@ -209,11 +283,20 @@ class Session:
 
     def _end(self) -> None:
         for listener in reversed(self._listeners):
-            listener.stop()
+            try:
+                if self._lost_display:
+                    listener.pause()  # so that it asks a display that is gone for nothing more
+                listener.stop()
+            except Exception as failure:  # the others, and the end itself, are written all the same
+                self._notices.trouble(f"{type(listener).__name__} did not end well: {failure!r}")
         if self.state is State.STOPPED:
             self._sink.tell(Stopped(self._clock.now()))
-        self._sign.close()
-        self._spool.close()
+        if self._sign:
+            self._sign.close()
+        try:
+            self._spool.close()
+        finally:
+            os.close(self._running)
 
 
 def _apart(action: Callable[[], None]) -> Callable[[], None]:

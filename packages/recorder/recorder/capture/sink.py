@@ -7,8 +7,12 @@ import threading
 from pathlib import Path
 
 from recorder.capture.clock import Clock
+from recorder.capture.own import Own
 from recorder.spool import Folder, Spool
 from trajectory.recording import AudioWritten, Event, FrameTaken, Missed, Paused, Resumed, Stopped
+
+STOOD_S = 5.0
+"""A recorder that did nothing for longer was stopped, or the computer had no time for it."""
 
 
 class Sink:
@@ -16,14 +20,17 @@ class Sink:
 
     Shut, it drops whatever comes; opened again, it drops what happened while it was shut and was
     only told late. So nothing that happened between `Paused` and `Resumed` is kept. Sound is the one
-    thing that may come late: what was heard before the pause is whole only then.
+    thing that may come late: what was heard before the pause is whole only then. What the mouse does
+    on the recorder's `own` window never passes.
     """
 
     def __init__(self, spool: Spool, folder: Folder, clock: Clock) -> None:
         self._spool, self.folder, self.clock = spool, folder, clock
+        self.own = Own()
         self._lock = threading.Lock()
         self.since, self.until = 0.0, math.inf  # what happened between them may pass
         self._open = True
+        self._alive = clock.now()
 
     def put(self, event: Event, path: Path | None = None, data: bytes = b"") -> bool:
         """Record an event, and the file that belongs to it; False if the gate did not let it pass."""
@@ -32,7 +39,9 @@ class Sink:
             late = isinstance(event, AudioWritten) and (
                 event.t + event.samples / event.rate <= self.until
             )
-            if began < self.since or not (self._open or late):
+            if self._open and self.clock.now() - self._alive > STOOD_S:
+                return False  # it comes from a time when nobody was there: see `stand`
+            if began < self.since or not (self._open or late) or self.own.takes(event):
                 return False
             self._spool.put(event, path, data)
             return True
@@ -58,5 +67,25 @@ class Sink:
                 return False
             self.since, self.until = self.clock.now(), math.inf
             self._open = True
+            self._alive = self.since
+            self.own.forget()
             self._spool.put(Resumed(self.since))
             return True
+
+    def beat(self) -> None:
+        """The recorder is there; asked for all the time, nothing passes after STOOD_S without it."""
+        with self._lock:
+            self._alive = self.clock.now()
+
+    def stand(self, since: float) -> None:
+        """Shut the gate for what happened after `since`, when nobody was there; `go_on` opens it."""
+        with self._lock:
+            self._open, self.until = False, since
+
+    def go_on(self, cause: str) -> None:
+        """Open the gate for what happens from now on, and record what was missed."""
+        with self._lock:
+            missed, self.since = self.until, self.clock.now()
+            self._open, self.until, self._alive = True, math.inf, self.since
+            self.own.forget()
+            self._spool.put(Missed(self.since, missed, "all", cause))

@@ -29,13 +29,21 @@ def logout(_: argparse.Namespace) -> None:
     print("Signed out: this computer has no token any more.")
 
 
-def tasks(_: argparse.Namespace) -> None:
+def tasks(options: argparse.Namespace) -> None:
     client = connected()
     try:
-        for offer in offers(client):
-            print(f"{offer.task.id}  {offer.kind:13}  {offer.task.title}")
+        found = offers(client, options.kind)
     finally:
         client.close()
+    for offer in found:
+        print(plain(f"{offer.task.id}  {offer.kind:13}  {offer.task.title}"))
+    if not found:
+        print('No task waits for you. Record work of your own: tandem-recorder record --own "..."')
+
+
+def plain(text: str) -> str:
+    """Return text of a server without what a terminal would obey."""
+    return "".join(c if c.isprintable() or c == "\n" else " " for c in text)
 
 
 def connected() -> Client:

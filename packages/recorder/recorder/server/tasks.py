@@ -30,17 +30,24 @@ def consent(client: Client) -> ConsentText:
         raise ServerError("the server's consent has no version and text") from None
 
 
-def offers(client: Client) -> list[Offer]:
-    """Return the tasks that one may choose from; raises ServerError."""
+def offers(client: Client, kind: Kind | None = None) -> list[Offer]:
+    """Return the tasks that one may choose from, of one kind or of all; raises ServerError."""
     said = client.ask("GET", "/api/recorder/tasks")
     if not isinstance(said, list):
         raise ServerError("the server gives no list of tasks")
-    return [_offer(one) for one in said]
+    found = [_offer(one) for one in said]
+    return [offer for offer in found if kind in (None, offer.kind)]
 
 
-def chosen(client: Client) -> Offer:
-    """Take the task that the server wants done next; raises ServerError."""
-    return _offer(client.ask("POST", "/api/recorder/tasks/next", {}))
+def chosen(client: Client, kind: Kind | None = None, *, another: bool = False) -> Offer:
+    """Take the task that the server wants done next, of one kind or of any; raises ServerError.
+
+    `another` passes the one that is kept for this person by, for good.
+    """
+    wish: dict[str, object] = {"another": another}
+    if kind is not None:
+        wish["kind"] = kind
+    return _offer(client.ask("POST", "/api/recorder/tasks/next", wish))
 
 
 def _offer(said: Any) -> Offer:

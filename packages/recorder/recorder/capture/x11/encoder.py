@@ -6,17 +6,20 @@ import hashlib
 import io
 import queue
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf
 
 from PIL import Image
 
+from recorder.capture.own import Box
 from recorder.capture.sink import Sink
-from recorder.capture.x11.sign import STRIP
+from recorder.capture.x11.panel import STRIP
 from trajectory.recording import FrameTaken, Missed
 
 _QUEUE = 8
 _CLOSE_S = 20.0
+_GREY = (128, 128, 128)
 
 
 @dataclass(eq=False)
@@ -69,7 +72,7 @@ class Encoder:
         while (item := self._queue.get()) is not None:
             grab, t = item
             if t is None:
-                png = to_png(grab)
+                png = to_png(grab, self._sink.own.during(grab.began, grab.t))
                 grab.sha256, grab.raw = hashlib.sha256(png).hexdigest(), b""
                 event = FrameTaken(grab.t, grab.began, grab.sha256, grab.width, grab.height)
                 self._sink.put(event, self._sink.folder.frames / f"{grab.sha256}.png", png)
@@ -77,16 +80,18 @@ class Encoder:
                 self._sink.put(FrameTaken(t, t, grab.sha256, grab.width, grab.height))
 
 
-def to_png(grab: Grab) -> bytes:
-    """Return a grab as PNG, lightly compressed, without the sign that a recording is made.
+def to_png(grab: Grab, own: Iterable[Box]) -> bytes:
+    """Return a grab as PNG, lightly compressed, without the signs that a recording is made.
 
-    The sign covers the uppermost rows; they are drawn like the row below them.
+    The strip covers the uppermost rows; they are drawn like the row below them. `own` is where the
+    small window was: grey, as redaction paints.
     """
     row = grab.raw[STRIP * grab.stride : (STRIP + 1) * grab.stride]
     raw = row * STRIP + grab.raw[STRIP * grab.stride :]
     size = (grab.width, grab.height)
+    picture = Image.frombuffer("RGB", size, raw, "raw", "BGRX", grab.stride, 1)
+    for left, top, width, height in own:
+        picture.paste(_GREY, (left, top, left + width, top + height))
     out = io.BytesIO()
-    Image.frombuffer("RGB", size, raw, "raw", "BGRX", grab.stride, 1).save(
-        out, "PNG", compress_level=1
-    )
+    picture.save(out, "PNG", compress_level=1)
     return out.getvalue()

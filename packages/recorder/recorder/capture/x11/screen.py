@@ -12,6 +12,7 @@ from recorder.capture.errors import CaptureError
 
 _ALL_PLANES = c_ulong(0xFFFFFFFF)
 _ZPIXMAP = 2
+_EXIT_HANDLER = ctypes.CFUNCTYPE(None, c_void_p, c_void_p)
 _IPC_PRIVATE, _IPC_CREAT, _IPC_RMID = 0, 0o1000, 0
 
 
@@ -40,6 +41,7 @@ class Screen:
         self._display = self._x11.XOpenDisplay(name.encode())
         if not self._display:
             raise CaptureError(f"no X server answers on display {name}")
+        self._stay()
         number = self._x11.XDefaultScreen(self._display)
         self._root = self._x11.XDefaultRootWindow(self._display)
         self.width = int(self._x11.XDisplayWidth(self._display, number))
@@ -56,6 +58,12 @@ class Screen:
     def close(self) -> None:
         self._x11.XCloseDisplay(self._display)
         self._libc.shmdt(self._segment.shmaddr)
+
+    def _stay(self) -> None:
+        """Outlive the display: Xlib else ends the process, before the recording is written."""
+        self._survive = _EXIT_HANDLER(lambda *_: None)  # kept here: Xlib has only its address
+        if hasattr(self._x11, "XSetIOErrorExitHandler"):  # since libX11 1.7
+            self._x11.XSetIOErrorExitHandler(self._display, self._survive, None)
 
     def _attach(self, number: int) -> ctypes._Pointer[_Image]:
         image: ctypes._Pointer[_Image] = self._xext.XShmCreateImage(
@@ -97,6 +105,8 @@ def _declare(x11: ctypes.CDLL, xext: ctypes.CDLL, libc: ctypes.CDLL) -> None:
     x11.XCloseDisplay.argtypes = x11.XDefaultScreen.argtypes = [c_void_p]
     x11.XDefaultRootWindow.restype, x11.XDefaultRootWindow.argtypes = c_ulong, [c_void_p]
     x11.XDefaultVisual.restype, x11.XDefaultVisual.argtypes = c_void_p, [c_void_p, c_int]
+    if hasattr(x11, "XSetIOErrorExitHandler"):
+        x11.XSetIOErrorExitHandler.argtypes = [c_void_p, _EXIT_HANDLER, c_void_p]
     for call in (x11.XDisplayWidth, x11.XDisplayHeight, x11.XDefaultDepth, x11.XSync):
         call.argtypes = [c_void_p, c_int]
     xext.XShmCreateImage.restype = POINTER(_Image)
