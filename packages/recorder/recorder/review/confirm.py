@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from recorder.redact import Source, apply, judge_words, write_lines
+from recorder.redact import Redaction, Source, apply, judge_words, write_lines
 from recorder.reduce import write_steps
 from recorder.review.edits import Edits, redactions, words
 from recorder.review.prepare import Draft, Reviewable
@@ -16,16 +17,18 @@ from recorder.spool.reading import written
 from trajectory.recording import FORMAT
 
 
-def confirm(ready: Reviewable, edits: Edits) -> Path:
+def confirm(ready: Reviewable, edits: Edits, on_pictures: Sequence[Redaction]) -> Path:
     """Write `upload/` from the redacted copy and its person's edits, and return it.
 
-    What the person wrote is judged like everything else. Raises RedactionError, SpoolError, OSError.
+    `on_pictures` is what was found when the pictures were read (`Looking.redactions`). What the
+    person wrote is judged like everything else. Raises RedactionError, SpoolError, OSError.
     """
     head = ready.folder.head()
     said = words(edits.made, ready.lines("words.jsonl"))
     removed = [
         *redactions(edits.made, ready.lines("steps.jsonl")),
         *judge_words(said, ready.detectors),
+        *on_pictures,
     ]
     source = Source(ready.path, ready.events, said, (head.screen.width, head.screen.height))
     with Draft(ready.folder.upload) as draft:

@@ -6,6 +6,7 @@ from itertools import count
 from typing import Any
 
 from recorder.review.edits import Edits
+from recorder.review.looking import Looking
 from recorder.review.prepare import Reviewable
 from trajectory.recording import AudioWritten, FrameTaken, Missed, Paused, Resumed
 
@@ -13,7 +14,7 @@ MAX_FRAMES = 4000
 PEAKS_PER_S = 20
 
 
-def contents(ready: Reviewable, edits: Edits) -> dict[str, Any]:
+def contents(ready: Reviewable, edits: Edits, looking: Looking) -> dict[str, Any]:
     """Return all that the page shows, as JSON: times in recorder seconds."""
     head = ready.folder.head()
     frames: list[dict[str, Any]] = []
@@ -38,7 +39,7 @@ def contents(ready: Reviewable, edits: Edits) -> dict[str, Any]:
                 gaps[-1]["ended"] = t
             case Missed(t=t, since=since, cause=cause) if cause != "redacted":
                 gaps.append({"began": since, "ended": t, "cause": cause})
-    redactions = ready.lines("redactions.jsonl")
+    redactions = ready.lines("redactions.jsonl") + [r.to_dict() for r in looking.redactions()]
     return {
         "id": head.id,
         "kind": head.kind,
@@ -54,6 +55,7 @@ def contents(ready: Reviewable, edits: Edits) -> dict[str, Any]:
         "edits": edits.made,
         # Nobody but its person can find a secret in speech that has no transcript.
         "unheard": bool(audio) and not ready.lines("words.jsonl"),
+        "pictures": looking.to_dict(),
         "confirmed": ready.folder.upload.is_dir(),
     }
 

@@ -6,16 +6,19 @@ import json
 import re
 import secrets
 import threading
+from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from recorder.redact import RedactionError
+from recorder.redact import Reader, RedactionError, reader
+from recorder.redact.pictures import painted
 from recorder.review.confirm import confirm
 from recorder.review.contents import contents, peaks
 from recorder.review.edits import EditError, Edits
+from recorder.review.looking import Looking
 from recorder.review.prepare import Reviewable
 from recorder.spool import SpoolError
 
@@ -43,11 +46,13 @@ _HEADERS = {
 class Review:
     """Serves the review of one recording until it is confirmed or closed.
 
-    Only `address` opens it: the token is random, other hosts and origins are refused.
+    Only `address` opens it: the token is random, other hosts and origins are refused. Meanwhile the
+    pictures are read by what `get_reader` returns; until that is done nothing is confirmed.
     """
 
-    def __init__(self, ready: Reviewable) -> None:
+    def __init__(self, ready: Reviewable, get_reader: Callable[[], Reader] = reader) -> None:
         self.ready = ready
+        self.looking = Looking(ready, get_reader)
         self.edits = Edits(
             ready.folder.path / "edits.jsonl",
             steps=len(ready.lines("steps.jsonl")),
@@ -64,11 +69,27 @@ class Review:
 
     def __enter__(self) -> Review:
         self._thread.start()
+        self.looking.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.looking.stop()
         self._server.shutdown()
         self._server.server_close()
+
+
+def _may_confirm(review: Review, body: dict[str, Any]) -> None:
+    """Raise EditError while something is left to look at or to listen to."""
+    looking = review.looking.to_dict()
+    if looking["state"] == "reading":
+        raise EditError(
+            "the pictures are still looked through: picture {done} of {of}".format(**looking)
+        )
+    shown = contents(review.ready, review.edits, review.looking)
+    if shown["unheard"] and body.get("heard") is not True:
+        raise EditError("say first that you have listened to what you said")
+    if shown["frames"] and looking["state"] == "unread" and body.get("looked") is not True:
+        raise EditError("say first that you have looked at the pictures")
 
 
 class _Server(ThreadingHTTPServer):
@@ -90,14 +111,16 @@ class _Handler(BaseHTTPRequestHandler):
             name, kind = _PAGE[path]
             self._send(files("recorder.review").joinpath("page", name).read_bytes(), kind)
         elif path == "contents":
-            self._json(contents(review.ready, review.edits))
+            self._json(contents(review.ready, review.edits, review.looking))
+        elif path == "progress":
+            self._json(review.looking.to_dict())
         elif path.startswith("peaks/") and _FILE.fullmatch("audio/" + path.removeprefix("peaks/")):
             try:
                 self._json(peaks(review.ready, path.removeprefix("peaks/")))
             except (OSError, RuntimeError, ImportError):
                 self._json([])
         elif _FILE.fullmatch(path):
-            self._file(review.ready.path / path)
+            self._shown(review.ready.path / path)
         else:
             self._refuse(HTTPStatus.NOT_FOUND, "there is no such page")
 
@@ -136,10 +159,8 @@ class _Handler(BaseHTTPRequestHandler):
             case "undo":
                 review.edits.undo()
             case "confirm":
-                shown = contents(review.ready, review.edits)
-                if shown["unheard"] and body.get("heard") is not True:
-                    raise EditError("say first that you have listened to what you said")
-                confirm(review.ready, review.edits)
+                _may_confirm(review, body)
+                confirm(review.ready, review.edits, review.looking.redactions())
             case _:
                 return self._refuse(HTTPStatus.NOT_FOUND, "there is no such action")
         self._json({"edits": review.edits.made})
@@ -159,6 +180,19 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             return path
         return None
+
+    def _shown(self, path: Path) -> None:
+        """Send a file as it would leave: a picture without what was found on it."""
+        ready = self.server.review.ready
+        places = self.server.review.looking.places(path.stem) if path.suffix == ".png" else ()
+        if not places:
+            return self._file(path)
+        screen = ready.folder.head().screen
+        try:
+            data = painted(path, places, (screen.width, screen.height))[1]
+        except (OSError, ValueError, SyntaxError):
+            return self._refuse(HTTPStatus.NOT_FOUND, "there is no such picture")
+        self._send(data, "image/png")
 
     def _file(self, path: Path) -> None:
         """Send a picture or a sound; a browser that seeks in a sound asks for a part of it."""

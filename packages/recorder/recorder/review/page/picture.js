@@ -3,6 +3,7 @@
 const NS = "http://www.w3.org/2000/svg";
 
 export class Picture {
+  version = 0; // a picture is asked for again when more was found on it
   sticky = false; // Shift was held: from this picture on, not only on this one
 
   constructor(all, host, onBlur) {
@@ -25,12 +26,14 @@ export class Picture {
     this.shown = step && !step.frame ? null : frames[at] ?? (step?.frame ? { t, sha256: step.frame } : null);
     this.step = step;
     this.boxes = edits.filter((e) => e.op === "blur" && this.shown && e.began <= this.shown.t && this.shown.t <= e.ended);
-    const address = this.shown ? `frames/${this.shown.sha256}.png` : "";
+    const address = this.shown ? `frames/${this.shown.sha256}.png?${this.version}` : "";
     if (address && this.image.getAttribute("src") !== address) this.image.src = address;
     if (!address) this.image.removeAttribute("src");
     this.host.querySelector("#none").hidden = Boolean(address);
     this.draw();
   }
+
+  again() { this.version += 1; }
 
   draw(draft = null) {
     const { width, height } = this.all.screen, image = this.image.getBoundingClientRect(), host = this.host.getBoundingClientRect();

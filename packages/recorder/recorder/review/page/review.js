@@ -41,6 +41,7 @@ export const says = (action) => {
 };
 
 const all = await ask("contents");
+const reads = () => all.pictures.state === "reading";
 const state = { t: 0, step: -1, from: null, to: null, edits: all.edits };
 const picture = new Picture(all, $("picture"), blur);
 const sound = new Sound(all, (t) => go(t, { playing: true }));
@@ -124,14 +125,46 @@ function listWords() {
 
 function listRemoved() {
   const whole = all.redactions.filter((r) => r.streams.includes("input") || r.streams.includes("words"));
-  const painted = all.redactions.length - whole.length;
+  const read = all.redactions.filter((r) => r.cause.endsWith(" on a picture")).length;
+  const painted = all.redactions.length - whole.length - read;
   $("removed").replaceChildren(...whole.map((r) => {
     const item = made("li"), time = made("time", "", clock(r.began));
     item.append(time, made("span", "", r.cause));
     return item;
   }));
+  if (read) $("removed").append(made("li", "muted", `${read} read on pictures and painted over`));
   if (painted) $("removed").append(made("li", "muted", `${painted} more painted over on pictures`));
   if (!all.redactions.length) $("removed").append(made("li", "empty", "Nothing had to be removed."));
+}
+
+function listLooking() {
+  const { state, done, of } = all.pictures;
+  const unread = state === "unread" && all.frames.length > 0;
+  $("looking").hidden = !(reads() && of) && !unread;
+  $("looking").classList.toggle("unread", unread);
+  $("looked-through").hidden = unread;
+  Object.assign($("looked-through"), { max: Math.max(1, of), value: done });
+  $("looking-at").textContent = unread ? `Nobody has read your pictures: look at each one yourself. ${all.pictures.cause[0].toUpperCase()}${all.pictures.cause.slice(1)}`
+    : `Looking through picture ${Math.min(done + 1, of)} of ${of} for secrets that are only shown. Review meanwhile; you can confirm when this is done.`;
+  $("confirm").disabled = reads();
+  $("confirm").title = reads() ? "The pictures are still looked through" : "";
+}
+
+async function watchLooking() {
+  while (reads()) {
+    await new Promise((done) => setTimeout(done, 700));
+    try {
+      all.pictures = await ask("progress");
+    } catch { continue; } // the review's program was stopped, or starts anew
+    if (!reads()) {
+      const { redactions } = await ask("contents");
+      all.redactions = redactions;
+      picture.again();
+      listRemoved();
+      draw();
+    }
+    listLooking();
+  }
 }
 
 function draw() {
@@ -199,15 +232,16 @@ $("say").addEventListener("submit", async (event) => {
 $("confirm").addEventListener("click", () => {
   $("summary").textContent = `${$("count").textContent} steps, ${all.frames.length} pictures and ${clock(all.audio.reduce((sum, a) => sum + a.seconds, 0))} of sound are made ready, with ${state.edits.length} of your edits. They are sent when you start the upload.`;
   $("heard-line").hidden = !all.unheard;
+  $("looked-line").hidden = all.pictures.state !== "unread" || !all.frames.length;
   $("problem").textContent = "";
   $("sure").showModal();
 });
 $("not-yet").addEventListener("click", () => $("sure").close());
-$("heard").addEventListener("change", () => { $("problem").textContent = ""; });
+for (const id of ["heard", "looked"]) $(id).addEventListener("change", () => { $("problem").textContent = ""; });
 $("really").addEventListener("click", async () => {
   $("really").disabled = true;
   try {
-    await ask("confirm", { heard: $("heard").checked });
+    await ask("confirm", { heard: $("heard").checked, looked: $("looked").checked });
     $("sure").close();
     document.querySelector(".local").textContent = "Confirmed: ready for upload";
     document.querySelector(".local").classList.add("left");
@@ -221,6 +255,8 @@ $("instruction").textContent = all.task.instruction;
 listSteps();
 listWords();
 listRemoved();
+listLooking();
+watchLooking();
 go(all.steps[0]?.began ?? 0);
 sound.peaks().then((peaks) => { timeline.peaks = peaks; draw(); });
 new ResizeObserver(draw).observe($("stage"));
