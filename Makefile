@@ -7,6 +7,9 @@ TYPED := packages/trajectory/trajectory packages/blobs/blobs packages/guest/gues
 # No browser, no desktop, no model: what `make check` can run in a minute.
 QUICK := tests/trajectory tests/blobs tests/contracts/test_blobs.py tests/config tests/test_architecture.py
 
+# Two cores are what the suite is made for.
+WORKERS ?= 2
+
 .PHONY: help run stop reset install test check format lint types imports lock
 
 help: ## List the commands.
@@ -26,7 +29,8 @@ install: ## Install system packages, .venv and the locked Python packages.
 	@$(PYTHON) config/install.py
 
 test: install ## Run the whole suite: real services, desktops, browser and model.
-	$(VENV)/pytest -q
+	@# End to end, a whole Tandem runs beside each test: those have the machine to themselves.
+	$(VENV)/pytest -q -n $(WORKERS) --ignore=tests/e2e; most=$$?; $(VENV)/pytest -q tests/e2e; exit $$(( $$? | most ))
 
 check: install lint types imports ## Lint, types, import rules and the quick tests; under a minute.
 	$(VENV)/pytest -q $(QUICK)

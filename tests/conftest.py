@@ -36,10 +36,13 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("tandem")
 
 
-def pytest_configure() -> None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
     """Make people cheap: a real hash of their passwords takes most of a second each."""
     from django.conf import settings
 
+    if "PYTEST_XDIST_WORKER" in os.environ:  # its own name would make sockets' paths too long
+        config.option.basetemp = STATE / "t"
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 
