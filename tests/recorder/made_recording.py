@@ -12,7 +12,7 @@ import numpy as np
 import soundfile
 from PIL import Image, ImageDraw, ImageFont
 
-from recorder.redact import Detectors
+from recorder.redact import Detectors, Line, Read, RedactionError
 from recorder.redact import detectors as installed
 from recorder.spool import Consent, Folder, Head, Screen, Task, new_id
 from trajectory import recording as rec
@@ -29,6 +29,23 @@ FIELD, NOTES = (40, 60, 300, 24), (40, 120, 500, 24)
 @lru_cache(maxsize=1)
 def found_by() -> Detectors:
     return installed()
+
+
+class Reads:
+    """A reader that sees the same lines on every picture."""
+
+    name = "the same"
+
+    def __init__(self, *lines: Line) -> None:
+        self.lines, self.count = lines, 0
+
+    def read(self, pixels: object, before: Read | None) -> tuple[Line, ...]:
+        self.count += 1
+        return self.lines
+
+
+def no_reader() -> Reads:
+    raise RedactionError("nothing that reads them is installed")
 
 
 class Made:

@@ -31,7 +31,7 @@ def upload(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ready = prepare(canary_recording(root), root / "never.toml", found_by())
     words = len(ready.lines("words.jsonl"))
     edits = Edits(ready.folder.path / "edits.jsonl", steps=99, words=words)
-    return confirm(ready, edits)
+    return confirm(ready, edits, [])
 
 
 def lines(path: Path) -> list[dict[str, Any]]:

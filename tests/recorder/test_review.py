@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import http.client
+import io
 import json
 import re
 import threading
@@ -18,9 +19,11 @@ import pytest
 import soundfile
 from PIL import Image
 
-from recorder.review import EditError, Edits, Review, confirm, prepare
+from recorder.redact import Line
+from recorder.review import EditError, Edits, Looking, Review, confirm, prepare
 from recorder.review import review as open_review
-from tests.recorder.made_recording import RATE, Made, canary_recording, found_by
+from tests.recorder.made_recording import RATE, Made, Reads, canary_recording, found_by, no_reader
+from tests.waiting import until
 from trajectory import recording as rec
 from trajectory.recording import from_line
 
@@ -28,7 +31,8 @@ from trajectory.recording import from_line
 @pytest.fixture
 def review(tmp_path: Path) -> Iterator[Review]:
     ready = prepare(canary_recording(tmp_path), tmp_path / "never.toml", found_by())
-    with Review(ready) as opened:
+    with Review(ready, Reads) as opened:
+        opened.looking.wait(60)
         yield opened
 
 
@@ -137,10 +141,93 @@ def test_speech_that_nobody_could_search_must_be_listened_to(tmp_path: Path) -> 
     made.frame(0.5)
     made.click(1.0, 9, 9)
     made.sound(0.0, 3.0, "a.flac")
-    with Review(prepare(made.done(), tmp_path / "never.toml", found_by())) as review:
+    with Review(prepare(made.done(), tmp_path / "never.toml", found_by()), Reads) as review:
+        review.looking.wait(60)
         status, answer, _ = ask(review, "confirm", {})
         assert status == 400 and b"listened" in answer
         assert ask(review, "confirm", {"heard": True})[0] == 200
+
+
+def shows(tmp_path: Path, times: int = 4) -> Made:
+    made = Made(tmp_path)
+    made.events.append(rec.WindowChanged(0.1, "gedit", "Notes", (0, 0, 640, 360)))
+    for n in range(times):
+        made.frame(0.5 + n)
+    made.click(1.0, 9, 9)
+    return made
+
+
+def test_pictures_that_nobody_could_read_must_be_looked_at(tmp_path: Path) -> None:
+    ready = prepare(shows(tmp_path).done(), tmp_path / "never.toml", found_by())
+    with Review(ready, no_reader) as review:
+        review.looking.wait(60)
+        told = json.loads(ask(review, "contents")[1])["pictures"]
+        assert told["state"] == "unread" and "installed" in told["cause"]
+        status, answer, _ = ask(review, "confirm", {"heard": True})
+        assert status == 400 and b"looked at" in answer
+        assert ask(review, "confirm", {"looked": True})[0] == 200
+
+
+def test_nothing_is_confirmed_before_the_last_picture_is_read(tmp_path: Path) -> None:
+    go, at_third = threading.Event(), threading.Event()
+
+    class Slow(Reads):
+        def read(self, pixels: object, before: object) -> tuple[Line, ...]:
+            if self.count == 2:
+                at_third.set()
+                assert go.wait(60)
+            return super().read(pixels, None)
+
+    ready = prepare(shows(tmp_path).done(), tmp_path / "never.toml", found_by())
+    secret = Line("password = hunter2-and-more", (40, 60, 200, 20))
+    with Review(ready, lambda: Slow(secret)) as review:
+        assert at_third.wait(60)
+        told = json.loads(ask(review, "progress")[1])
+        assert told == {"state": "reading", "done": 2, "of": 4, "cause": ""}
+        assert ask(review, "contents")[0] == 200  # the page is there meanwhile
+        status, answer, _ = ask(review, "confirm", {"looked": True, "heard": True})
+        assert status == 400 and b"picture 2 of 4" in answer
+        go.set()
+        review.looking.wait(60)
+        frames = json.loads(ask(review, "contents")[1])["frames"]
+        shown = np.asarray(
+            Image.open(io.BytesIO(ask(review, f"frames/{frames[0]['sha256']}.png")[1]))
+        )
+        assert (shown[60:80, 40:240] == 128).all()
+        assert ask(review, "confirm", {})[0] == 200
+    for path in (ready.folder.upload / "frames").iterdir():
+        picture = np.asarray(Image.open(path).convert("RGB"))
+        assert (picture[60:80, 40:240] == 128).all() and not (picture == 128).all()
+    assert not (ready.folder.upload / "pictures.jsonl").exists()
+
+
+def test_reading_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
+    ready = prepare(shows(tmp_path).done(), tmp_path / "never.toml", found_by())
+    first = Reads(Line("4111 1111 1111 1111", (40, 60, 200, 20)))
+
+    class Breaks(Reads):
+        def read(self, pixels: object, before: object) -> tuple[Line, ...]:
+            if self.count == 2:
+                raise ValueError("the model broke")
+            return super().read(pixels, None)
+
+    broken = Looking(ready, lambda: Breaks(*first.lines))
+    broken.start()
+    broken.wait(60)
+    assert (broken.state, broken.done) == ("unread", 2) and "broke" in broken.cause
+    kept = ready.folder.path / "pictures.jsonl"
+    kept.write_bytes(kept.read_bytes() + b'{"sha256": "cut o')
+    again = Looking(ready, lambda: first)
+    again.start()
+    again.wait(60)
+    assert (again.state, again.done, first.count) == ("read", 4, 2)
+    (removed,) = again.redactions()
+    assert removed.began <= 0.5 and removed.ended >= 3.5 and removed.streams == ("frames",)
+    third = Reads()
+    after = Looking(ready, lambda: third)
+    after.start()
+    after.wait(60)
+    assert (after.done, third.count, after.redactions()) == (4, 0, [removed])
 
 
 def test_a_wait_that_was_deleted_does_not_come_back(tmp_path: Path) -> None:
@@ -154,7 +241,7 @@ def test_a_wait_that_was_deleted_does_not_come_back(tmp_path: Path) -> None:
     assert [s["action"]["type"] for s in ready.lines("steps.jsonl")] == ["click", "wait", "click"]
     edits = Edits(tmp_path / "edits.jsonl", steps=3, words=0)
     edits.add({"op": "delete", "index": 1})
-    lines = (confirm(ready, edits) / "steps.jsonl").read_text().splitlines()
+    lines = (confirm(ready, edits, []) / "steps.jsonl").read_text().splitlines()
     assert [json.loads(line)["action"]["type"] for line in lines] == ["click", "click"]
 
 
@@ -178,12 +265,19 @@ def test_the_browser_is_shown_the_way_by_a_file_that_only_its_owner_reads(
         assert door.stat().st_mode & 0o077 == 0
         found = re.search(r"url=(http://127\.0\.0\.1:\d+/[\w-]{40,}/)", door.read_text())
         assert found
-        asked = urllib.request.Request(
-            found[1] + "confirm", b"{}",
-            {"Content-Type": "application/json", "Origin": found[1].rsplit("/", 2)[0]},
-        )  # fmt: skip
-        threading.Thread(target=urllib.request.urlopen, args=(asked,), daemon=True).start()
+        threading.Thread(target=decides, args=(found[1],), daemon=True).start()
         return True
+
+    def decides(address: str) -> None:
+        until(
+            lambda: b'"reading"' not in urllib.request.urlopen(address + "progress").read(),
+            "all to be read",
+        )
+        asked = urllib.request.Request(
+            address + "confirm", b'{"looked": true}',
+            {"Content-Type": "application/json", "Origin": address.rsplit("/", 2)[0]},
+        )  # fmt: skip
+        urllib.request.urlopen(asked).close()
 
     monkeypatch.setattr("webbrowser.open", opens)
     open_review(folder, tmp_path / "never.toml", told.append)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import shutil
@@ -26,14 +27,15 @@ from recorder.spool import Folder
 folder = Folder(Path(sys.argv[1]))
 ready = prepare(folder, folder.path.parent / "never.toml")
 with Review(ready) as review:
-    before = list(tried)
+    review.looking.wait(60)
+    before, state = list(tried), review.looking.state
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     shown = json.loads(opener.open(review.address + "contents", timeout=20).read())
-    asked = urllib.request.Request(review.address + "confirm", b"{}",
+    asked = urllib.request.Request(review.address + "confirm", b'{"looked": true}',
         {"Content-Type": "application/json", "Origin": "http://" + review.host})
     opener.open(asked, timeout=20).read()
     host = review.host
-print(json.dumps({"before": before, "tried": tried, "host": host, "steps": len(shown["steps"])}))
+print(json.dumps({"before": before, "tried": tried, "host": host, "state": state, "steps": len(shown["steps"])}))
 """
 
 
@@ -62,6 +64,9 @@ def test_reduce_redact_and_review_try_no_connection(tmp_path: Path) -> None:
     said = json.loads(done.stdout.splitlines()[-1])
     assert said["before"] == [], "something was tried before the page was asked for"
     assert said["steps"] == 5
+    assert said["state"] == (
+        "read" if importlib.util.find_spec("rapidocr_onnxruntime") else "unread"
+    )
     assert (folder.upload / "manifest.json").exists()
     # The page's own browser is all that was ever connected, on loopback.
     host, port = said["host"].split(":")

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect, sync_playwright
 
 from recorder.review import Review, prepare
-from tests.recorder.made_recording import canary_recording, found_by
+from tests.recorder.made_recording import Reads, canary_recording, found_by
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -17,7 +17,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 @pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
 def test_a_recording_is_cut_painted_over_undone_and_confirmed(tmp_path: Path) -> None:
     ready = prepare(canary_recording(tmp_path), tmp_path / "never.toml", found_by())
-    with Review(ready) as review, sync_playwright() as playwright:
+    with Review(ready, Reads) as review, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1360, "height": 820})
         said: list[str] = []

@@ -3,10 +3,11 @@
 from recorder.redact.apply import Source, apply, write_lines
 from recorder.redact.denied import Denied
 from recorder.redact.detectors import Detectors, detectors
-from recorder.redact.judge import Judge, judge_words
+from recorder.redact.judge import Judge
 from recorder.redact.misread import hidden
 from recorder.redact.reader import Line, Read, Reader, reader
 from recorder.redact.redactions import EVERYTHING, Box, Redaction, RedactionError, Stream
+from recorder.redact.said import judge_words
 
 __all__ = [
     "EVERYTHING",

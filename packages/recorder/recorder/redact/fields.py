@@ -153,7 +153,8 @@ class Fields:
         place = known(self._focused.bounds) if self._focused else None
         cause, app = "password field", self._window.app if self._window else ""
         self.redactions.append(Redaction(self._secret, t + TAIL_S, cause, EVERYTHING, place))
-        if place:  # a page may show what its password fields hold
+        # A page may show what its password fields hold; a terminal shows nothing of it.
+        if place and self._focused and self._focused.role != "terminal":
             self.shown.add(t, place, app, cause, replaced=True)
         self._secret = self._left = None
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from recorder.redact.denied import Denied
 from recorder.redact.detectors import Detectors, Found
 from recorder.redact.fields import Fields
-from recorder.redact.redactions import FOREVER, Redaction, Stream, known
+from recorder.redact.redactions import FOREVER, Redaction, known
 from recorder.redact.shown import LEAD_S, TAIL_S, Shown
 from recorder.redact.typed import Typed
 from trajectory import Type
@@ -147,31 +146,6 @@ class Judge:
         if place is None and window:
             place = known(window.bounds)
         self.shown.add(ended, place, window.app if window else "", cause)
-
-
-def judge_words(words: Iterable[dict[str, Any]], detectors: Detectors) -> list[Redaction]:
-    """Return what has to be removed for what was said; `words` are lines of `words.jsonl`."""
-    text, spans = "", []
-    for word in words:
-        start = len(text)
-        text += str(word["text"])
-        spans.append((start, len(text), float(word["began"]), float(word["ended"])))
-        text += " "
-    redactions = []
-    # In pieces, with an overlap: no detector takes an hour's speech at once.
-    for at in range(0, max(1, len(text)), 2000):
-        for found in detectors.found(text[at : at + 2500]):
-            start, end = at + found.start, at + found.end
-            hit = [span for span in spans if span[0] < end and span[1] > start]
-            if not hit:
-                continue
-            began, ended = hit[0][2] - BEFORE_S, hit[-1][3] + BEFORE_S
-            if found.kind == "secret":
-                redactions.append(Redaction(began, ended, "secret that was said"))
-            else:
-                streams: tuple[Stream, ...] = ("audio", "words")
-                redactions.append(Redaction(began, ended, "personal data that was said", streams))
-    return list(dict.fromkeys(redactions))
 
 
 def _secret(found: Iterable[Found]) -> bool:

@@ -45,7 +45,7 @@ def hidden(lines: Sequence[Line], detectors: Detectors) -> dict[Box, str]:
 
 def strict(text: str) -> str:
     """Return "secret" or "personal data" for a text that was joined from parts, "" for neither."""
-    if tokens(text) or _keys(text):
+    if tokens(text) or keys(text):
         return "secret"
     return "personal data" if _is_mail(text) else ""
 
@@ -54,15 +54,17 @@ def _judge(text: str, detectors: Detectors) -> str:
     digits = re.sub(r"[\dlI|OoSB]{3,}", _as_digits, text)
     kinds = {f.kind for t in {text, digits} for f in detectors.found(t)}
     # Words without their spaces look like tokens: there only what begins like a key counts.
-    if "secret" in kinds or _keys(text.replace(" ", "")) or any(map(tokens, _pieces(text))):
+    if "secret" in kinds or keys(text.replace(" ", "")) or any(map(tokens, _pieces(text))):
         return "secret"
     if "personal" in kinds or _is_mail(text) or _CARD.search(digits) or _is_account(text):
         return "personal data"
     return ""
 
 
-def _keys(text: str) -> bool:
-    return bool(_KEYS.search(text)) or any(jumbled(m[0]) for m in _UNSURE_KEYS.finditer(text))
+def keys(text: str) -> list[tuple[int, int]]:
+    """Return where a text without its spaces has what begins like a key."""
+    unsure = [m.span() for m in _UNSURE_KEYS.finditer(text) if jumbled(m[0])]
+    return [m.span() for m in _KEYS.finditer(text)] + unsure
 
 
 def _as_digits(match: re.Match[str]) -> str:

@@ -1,0 +1,113 @@
+"""Secrets and personal data in what was said, as far as a transcript on this computer tells."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from recorder.redact.detectors import Detectors
+from recorder.redact.misread import keys
+from recorder.redact.redactions import Redaction, Stream
+
+BEFORE_S = 0.3
+PIECE, OVERLAP = 2000, 500  # characters: no detector takes an hour's speech at once
+PAUSE_S = 0.8  # a secret that was announced goes on until there is a pause this long
+MOST_WORDS = 12
+SPELLED = 6  # letters or digits, one after the other
+_LETTER = re.compile(
+    r"(?:[a-z0-9][-.]?){1,3}|\d{1,4}|zero|oh|one|two|three|four|five|six|seven|eight|nine|double|"
+    r"dash|dot|underscore|capital|at", re.I
+)  # fmt: skip
+_SENTENCE = {
+    "a",
+    "i",
+    "at",
+    "is",
+    "to",
+    "it",
+    "in",
+    "on",
+    "so",
+    "and",
+    "the",
+    "we",
+    "my",
+    "go",
+    "no",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    start: int
+    end: int
+    began: float
+    ended: float
+    text: str
+
+
+def judge_words(words: Iterable[dict[str, Any]], detectors: Detectors) -> list[Redaction]:
+    """Return what has to be removed for what was said; `words` are lines of `words.jsonl`."""
+    text, said = "", list[_Word]()
+    for word in words:
+        start = len(text)
+        text += str(word["text"])
+        said.append(
+            _Word(start, len(text), float(word["began"]), float(word["ended"]), str(word["text"]))
+        )
+        text += " "
+    found = [*_by_detectors(text, said, detectors), *_spelled(said), *_in_pieces(said)]
+    return list(dict.fromkeys(found))
+
+
+def _by_detectors(text: str, said: Sequence[_Word], detectors: Detectors) -> Iterator[Redaction]:
+    for at in range(0, max(1, len(text)), PIECE):
+        for found in detectors.found(text[at : at + PIECE + OVERLAP]):
+            start, end = at + found.start, at + found.end
+            hit = [n for n, word in enumerate(said) if word.start < end and word.end > start]
+            if not hit:
+                continue
+            first, last = hit[0], hit[-1]
+            if found.what == "said to be a secret":
+                last = _until_pause(said, last)
+            yield _removed(said[first].began, said[last].ended, secret=found.kind == "secret")
+
+
+def _until_pause(said: Sequence[_Word], at: int) -> int:
+    """Return the last word of a secret that was announced: it may have many."""
+    for n in range(at, min(len(said) - 1, at + MOST_WORDS)):
+        if said[n + 1].began - said[n].ended > PAUSE_S:
+            return n
+    return min(len(said) - 1, at + MOST_WORDS)
+
+
+def _spelled(said: Sequence[_Word]) -> Iterator[Redaction]:
+    """Yield what was spelled: a key, a number of a telephone or of a card."""
+    run: list[_Word] = []
+    for word in [*said, _Word(0, 0, 0.0, 0.0, ".....")]:
+        if _LETTER.fullmatch(word.text.strip(",.;:!?")):
+            run.append(word)
+            continue
+        letters = [w for w in run if w.text.lower().strip(",.;:!?") not in _SENTENCE]
+        if sum(len(re.findall(r"[a-z]{3,}|[a-z0-9]", w.text, re.I)) for w in letters) >= SPELLED:
+            yield _removed(run[0].began, run[-1].ended, secret=True)
+        run = []
+
+
+def _in_pieces(said: Sequence[_Word]) -> Iterator[Redaction]:
+    """Yield keys that the transcript tore into several words."""
+    compact, owners = "", list[_Word]()
+    for word in said:
+        compact += word.text
+        owners += [word] * len(word.text)
+    for start, end in keys(compact):
+        yield _removed(owners[start].began, owners[end - 1].ended, secret=True)
+
+
+def _removed(began: float, ended: float, *, secret: bool) -> Redaction:
+    if secret:
+        return Redaction(began - BEFORE_S, ended + BEFORE_S, "secret that was said")
+    streams: tuple[Stream, ...] = ("audio", "words")
+    return Redaction(began - BEFORE_S, ended + BEFORE_S, "personal data that was said", streams)
