@@ -39,7 +39,12 @@ def read(recording: Recording) -> None:
             return
         row.steps.all().delete()
         RecordingStep.objects.bulk_create(steps, batch_size=1000)
-        row.about = {**row.about, "seconds": found.ended, "drift_s": found.drift_s}
+        row.about = {
+            **row.about, "seconds": found.ended, "drift_s": found.drift_s,
+            "sounds": {
+                name: sound.t for name, sound in found.sounds.items() if f"audio/{name}" in listed
+            },
+        }  # fmt: skip
         row.status, row.cause = Recording.Status.TRANSCRIBING, ""
         row.save(update_fields=["about", "status", "cause"])
 

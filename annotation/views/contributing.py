@@ -49,7 +49,7 @@ def contributing(request: HttpRequest) -> HttpResponse:
     scored = sorted(((scores.score(row, project), row) for row in rows), key=lambda pair: -pair[0])
     found = dispatch.coverage()
     cells = [
-        (band, [found.get(Cell(band, hard)) for hard in scores.HARD])
+        (band, [(hard, found.get(Cell(band, hard))) for hard in scores.HARD])
         for band in reversed(scores.BANDS)
     ]
     values = {"project": project, "scored": scored, "cells": cells, "hard": scores.HARD}

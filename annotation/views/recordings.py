@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -13,10 +14,10 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from annotation import access
-from annotation.contributing import graph
 from annotation.errors import Refused
 from annotation.models import Recording, RecordingFile
-from annotation.recordings import asked, progress, reviewing, rights
+from annotation.recordings import asked, progress, retention, reviewing, rights
+from annotation.recordings.retention import Retention
 from annotation.session import pictures
 from annotation.views import recordings_steps as steps
 from annotation.views.answers import conflict
@@ -36,10 +37,16 @@ def recordings(request: HttpRequest) -> HttpResponse:
             datasets=Count("session__dataset_entries__dataset", distinct=True),
         )
     )
+    consent = asked.consent()
+    kept: dict[int, Retention] = {}
+    for row in rows:
+        if row.consent_id not in kept:
+            kept[row.consent_id] = retention.under(row.consent)
+        row.ends = kept[row.consent_id].ends(row)
     values = {
         "recordings": rows,
-        "consent": asked.consent(),
-        "retain_days": graph.project().retain_days,
+        "consent": consent,
+        "kept": retention.under(consent).sentences(),
         "reviewer": access.is_reviewer(request.user),
         "waiting": access.recordings_to_judge(request.user).count(),
     }
@@ -50,13 +57,23 @@ def recordings(request: HttpRequest) -> HttpResponse:
 @require_GET
 def recording(request: HttpRequest, name: str) -> HttpResponse:
     row = access.recording_of(request.user, name)
-    used = []
-    if row.session_id:
-        entries = row.session.dataset_entries.select_related("dataset")
-        used = sorted({(one.dataset.name, one.dataset.pool) for one in entries})
-    values = {"recording": row, "used": used, **steps.shown(row)}
+    values = {"recording": row, "used": _uses(row), **steps.shown(row)}
+    values["ends"] = retention.under(row.consent).ends(row)
     values["editable"] = row.status == Recording.Status.RETURNED
     return render(request, "recordings/recording.html", values)
+
+
+def _uses(row: Recording) -> list[tuple[Any, list[str]]]:
+    """Return the datasets that hold it, each with the models that learnt from that dataset."""
+    if row.session is None:
+        return []
+    found = {one.dataset for one in row.session.dataset_entries.select_related("dataset")}
+    return [(one, _learnt(one)) for one in sorted(found, key=lambda one: one.pk)]
+
+
+def _learnt(dataset: Any) -> list[str]:
+    runs = {*dataset.runs.all(), *(one.run for one in dataset.mixed_into.select_related("run"))}
+    return sorted({made.version for run in runs for made in run.checkpoints.all()})
 
 
 @login_required
@@ -115,7 +132,7 @@ def thoughts(request: HttpRequest, name: str) -> HttpResponse:
     """Send a returned recording again with what its contributor corrected."""
     row = access.recording_of(request.user, name)
     try:
-        reviewing.send_again(row, by=request.user, fixes=steps.fixes(request.POST, row))
+        reviewing.send_again(row, by=request.user, fixes=steps.corrections(request.POST, row).fixes)
     except Refused as error:
         return conflict(request, error)
     messages.success(request, "Sent to the reviewers again.")

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from annotation import access
 from annotation.contributing import dispatch
 from annotation.models import Device, Recording
-from annotation.recordings import asked, devices, manifest, uploads
+from annotation.recordings import asked, devices, manifest, retention, uploads
 from annotation.recordings.errors import TooMuch, Wrong
 from blobs import BlobError
 
@@ -97,8 +97,21 @@ def device_token(request: HttpRequest) -> HttpResponse:
 @require_GET
 @with_device
 def consent(request: HttpRequest, device: Device) -> HttpResponse:
+    """Give what has to be agreed to; how long things are kept stands at the end of the text too."""
     newest = asked.consent()
-    return JsonResponse({"version": newest.version, "text": newest.text})
+    kept = retention.under(newest)
+    told = kept.sentences()
+    return JsonResponse(
+        {
+            "version": newest.version,
+            "text": "\n\n".join((newest.text, " ".join(told))),
+            "retention": {
+                "days": kept.days,
+                "unaccepted_days": kept.unaccepted_days,
+                "sentences": told,
+            },
+        }
+    )
 
 
 @require_GET

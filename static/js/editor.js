@@ -1,7 +1,8 @@
 // What the annotator is about to do: the thought and the action, filled from a proposal, edited by
 // typing, by completion, or by picking a place.
 
-import { complete, parse, usage } from "./commands.js";
+import { parse, usage } from "./commands.js";
+import { completion } from "./completion.js";
 
 const $ = (id) => document.getElementById(id);
 
@@ -14,8 +15,6 @@ export function editor({ onChange }) {
   const aside = new Map(); // edits of proposals that are not shown now, by rank
   let rank = null;
   let base = { thought: "", command: "" };
-  let choices = [];
-  let active = -1;
 
   const edited = () => ({
     thought: thought.value.trim() !== base.thought.trim(),
@@ -44,62 +43,10 @@ export function editor({ onChange }) {
     onChange();
   }
 
-  // -- completion --------------------------------------------------------------------------------
-
-  function offer() {
-    choices = document.activeElement === command ? complete(command.value, command.selectionStart) : [];
-    active = -1;
-    list.replaceChildren(...choices.map((choice, index) => {
-      const item = document.createElement("li");
-      item.id = `completion-${index}`;
-      item.role = "option";
-      const label = document.createElement("code");
-      label.textContent = choice.label;
-      const detail = document.createElement("span");
-      detail.textContent = choice.detail;
-      item.append(label, detail);
-      item.addEventListener("pointerdown", (event) => { event.preventDefault(); insert(choice); });
-      return item;
-    }));
-    list.hidden = !choices.length;
-    command.setAttribute("aria-expanded", String(choices.length > 0));
-    command.removeAttribute("aria-activedescendant");
-  }
-
-  function insert(choice) {
-    command.value = choice.text;
-    command.setSelectionRange(choice.caret, choice.caret);
-    changed();
-    offer();
-  }
-
-  function move(by) {
-    if (!choices.length) return offer();
-    active = (active + by + choices.length) % choices.length;
-    [...list.children].forEach((item, index) => item.setAttribute("aria-selected", String(index === active)));
-    command.setAttribute("aria-activedescendant", `completion-${active}`);
-    list.children[active].scrollIntoView({ block: "nearest" });
-  }
-
-  command.addEventListener("keydown", (event) => {
-    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
-      event.preventDefault();
-      move(event.key === "ArrowDown" ? 1 : -1);
-    } else if (event.key === "Tab" && choices.length && !event.shiftKey) {
-      event.preventDefault();
-      insert(choices[Math.max(active, 0)]);
-    } else if (event.key === "Enter" && active >= 0 && !event.ctrlKey) {
-      event.preventDefault();
-      insert(choices[active]);
-    } else if (event.key === "Escape" && choices.length) {
-      event.stopPropagation();
-      choices = [];
-      list.hidden = true;
-    }
-  });
+  const { offer, close } = completion(command, list, changed);
   command.addEventListener("input", () => { changed(); offer(); });
   command.addEventListener("focus", () => { changed(); offer(); });
-  command.addEventListener("blur", () => { list.hidden = true; choices = []; validate(); });
+  command.addEventListener("blur", () => { close(); validate(); });
   thought.addEventListener("input", changed);
 
   /** Say under the box what is wrong; return the action, or null. */

@@ -87,8 +87,8 @@ export function pixel(svg, event) {
   return x >= 0 && y >= 0 && x < width && y < height ? [x, y] : null;
 }
 
-/** Let the person pick a place (or a line, by dragging) until `stop()` is called. */
-function picker(svg, onPick) {
+/** Let the person pick a place (or a line, by dragging) until the returned function is called. */
+export function picker(svg, onPick) {
   let from = null;
   const down = (event) => {
     from = pixel(svg, event);

@@ -128,7 +128,7 @@ def test_reviewers_fix_and_leave_out(
         )
     browser = signed_in(reviewer)
     assert browser.get(f"/recordings/{row.name}/review/").status_code == 200
-    form = {"verdict": "accepted", "action-0": json.dumps(click(50, 40)), "kept-1": "0"}
+    form = {"verdict": "accepted", "command-0": "click(50, 40)", "kept-1": "0"}
     browser.post(f"/recordings/{row.name}/review/", form)
     row = accept(row, admin_user)
     (step,) = trajectory_of(row.session).steps
