@@ -89,11 +89,13 @@ def test_fields_of_a_page_are_known_and_password_fields_as_such(
 
 @needs_x
 def test_where_nobody_tells_the_focus_may_be_a_password(
-    record: Record, hand: Hand, terminal: str, monkeypatch: pytest.MonkeyPatch
+    record: Record, hand: Hand, screen: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("DBUS_SESSION_BUS_ADDRESS", raising=False)
-    recorded = record()
-    events = recorded.wait(elements, "word of the focus")
+    with program("xev", "-name", "mute", env={**os.environ, "DISPLAY": screen}):
+        to_front(hand, "^mute$")
+        recorded = record()
+        events = recorded.wait(elements, "word of the focus")
     assert elements(events)[0].focused and elements(events)[0].password is None
 
 
