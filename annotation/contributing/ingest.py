@@ -7,14 +7,16 @@ function is named by its path: `Search > Filter by date`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.db import models, transaction
 
-from annotation.contributing import graph, queries
+from annotation.contributing import graph, queries, updating
+from annotation.contributing.updating import Change
 from annotation.errors import Refused
 from annotation.models import Application, Function, Query
 from annotation.tasks.records import Columns, Problem, Report, kind, read
@@ -49,29 +51,58 @@ class _Wrong(Exception):
     message: str
 
 
-def import_records(text: str, *, format: str, by: User, dry_run: bool = False) -> Report:
-    """Create everything of `text`, or nothing if one record has a problem; known ones are left alone.
+@dataclass(slots=True)
+class Imported(Report):
+    """A report with what was changed, or would be, of what was there; `dry_run`: nothing was written."""
+
+    changes: list[Change] = field(default_factory=list)
+
+    @property
+    def token(self) -> str:
+        """Return what names the changes, "" where there are none."""
+        return updating.token(self.changes) if self.changes else ""
+
+    @property
+    def undo(self) -> str:
+        """Return JSON lines whose import puts the changed values back."""
+        return updating.undoing(self.changes)
+
+
+def import_records(
+    text: str,
+    *,
+    format: str,
+    by: User,
+    dry_run: bool = False,
+    update: bool = False,
+    agreed: str = "",
+) -> Imported:
+    """Create everything of `text`, or nothing if one record has a problem.
 
     `format` is "json" (a list), "jsonl" or "csv". `record` says what a record is: application, function,
-    query. Queries come as written: a person publishes them. Raises BadInput for another format.
+    query. Queries come as written: a person publishes them. What is there already is left alone, or
+    with `update` gets the values that its record has, if `agreed` is the token of just these changes:
+    else it is a dry run. Raises BadInput for another format.
     """
-    report = Report(dry_run=dry_run)
+    report = Imported(dry_run=dry_run)
     records = list(read(text, format=format, columns=COLUMNS, problems=report.problems))
     if not records and report.ok:
         report.problems.append(Problem(1, "", "there is nothing in this file"))
     try:
         with transaction.atomic():
             for line, record in records:
-                _one(line, record, by, report)
+                _one(line, record, by, report, update)
             report.problems.sort(key=lambda problem: problem.line)
-            if dry_run or not report.ok:
+            if report.token not in ("", agreed):
+                report.dry_run = True
+            if report.dry_run or not report.ok:
                 raise _DryRun
     except _DryRun:
         pass
     return report
 
 
-def _one(line: int, record: dict[str, Any], by: User, report: Report) -> None:
+def _one(line: int, record: dict[str, Any], by: User, report: Imported, update: bool) -> None:
     found = _problems(line, record)
     if found:
         report.problems.extend(found)
@@ -80,8 +111,11 @@ def _one(line: int, record: dict[str, Any], by: User, report: Report) -> None:
         with transaction.atomic():
             what = record["record"]
             make = {"application": _application, "function": _function, "query": _query}[what]
-            name, new = make(record, by)
-            (report.created if new else report.existing).append(f"{what} {name}")
+            row, new = make(record, by)
+            changes = _update(line, record, row, by) if update and not new else []
+            report.changes += changes
+            if not changes:
+                (report.created if new else report.existing).append(f"{what} {str(row)[:60]}")
     except _Wrong as error:
         report.problems.append(Problem(line, error.field, error.message))
     except ValidationError as error:
@@ -122,42 +156,75 @@ def _problems(line: int, record: dict[str, Any]) -> list[Problem]:
     return found
 
 
-def _application(record: dict[str, Any], by: User) -> tuple[str, bool]:
+def _application(record: dict[str, Any], by: User) -> tuple[Application, bool]:
     name = record["application"].strip()
-    if Application.objects.filter(name=name).exists():
-        return name, False
+    known = Application.objects.select_for_update().filter(name=name).first()
+    if known is not None:
+        return known, False
     row = Application(name=name, **_values(record, (*NUMBERS[:3], *SOURCES)))
     _save(row)
-    return name, True
+    return row, True
 
 
-def _function(record: dict[str, Any], by: User) -> tuple[str, bool]:
+def _function(record: dict[str, Any], by: User) -> tuple[Function, bool]:
     application = _known_application("application", record["application"])
     *above, name = _path(record["function"])
     parent = _find(application, above)
-    if Function.objects.filter(application=application, parent=parent, name=name).exists():
-        return record["function"], False
+    rows = Function.objects.select_for_update()
+    known = rows.filter(application=application, parent=parent, name=name).first()
+    if known is not None:
+        return known, False
     row = Function(
         application=application, parent=parent, name=name, **_values(record, NUMBERS[3:])
     )
     row.full_clean()
     graph.save_function(row)
-    return record["function"], True
+    return row, True
 
 
-def _query(record: dict[str, Any], by: User) -> tuple[str, bool]:
+def _query(record: dict[str, Any], by: User) -> tuple[Query, bool]:
     application = _known_application("application", record["application"])
     function = _find(application, _path(record["function"]))
     text = " ".join(record["text"].split())
-    if Query.objects.filter(function=function, text=text).exists():
-        return text[:60], False
-    others = [name for name in record.get("also", "").split(";") if name.strip()]
+    known = Query.objects.select_for_update().filter(function=function, text=text).first()
+    if known is not None:
+        return known, False
     row = Query(function=function, text=text, **_values(record, ("level", *WHOLE)))
     if "recorded_as" in record:
         row.kind = record["recorded_as"].strip()
     row.full_clean()
-    queries.write(row, by=by, also=[_known_application("also", name) for name in others])
-    return text[:60], True
+    queries.write(row, by=by, also=_also(record))
+    return row, True
+
+
+def _update(line: int, record: dict[str, Any], row: models.Model, by: User) -> list[Change]:
+    """Give a row the values of its record; returns what that changed."""
+    known = FIELDS[record["record"]]
+    now = {"kind" if name == "recorded_as" else name: name for name in known}
+    values = {
+        said: getattr(row, name) for name, said in now.items() if said not in updating.NAMED_BY
+    }
+    if isinstance(row, Query):
+        values["also"] = updating.joined(row.also.values_list("name", flat=True))
+    changes = updating.compare(line, record, values)
+    if not changes:
+        return []
+    for change in changes:
+        if change.field != "also":
+            setattr(row, "kind" if change.field == "recorded_as" else change.field, change.after)
+    row.full_clean()
+    if isinstance(row, Query):
+        queries.write(row, by=by, also=_also(record) if "also" in record else list(row.also.all()))
+    elif isinstance(row, Function):
+        graph.save_function(row)
+    else:
+        row.save()
+    updating.log(row, changes, by=by)
+    return changes
+
+
+def _also(record: dict[str, Any]) -> Sequence[Application]:
+    return [_known_application("also", name) for name in updating.names(record.get("also", ""))]
 
 
 def _known_application(field: str, name: str) -> Application:

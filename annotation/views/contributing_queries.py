@@ -64,7 +64,10 @@ def ask(request: HttpRequest, function_id: int) -> HttpResponse:
 
 @members(access.is_admin)
 def import_records(request: HttpRequest) -> HttpResponse:
-    """Check or import; with mistakes nothing is written and what was typed stays."""
+    """Check or import; with mistakes nothing is written and what was typed stays.
+
+    What would change is shown first; who imports it after that has agreed to just those changes.
+    """
     form = ImportForm(request.POST or None, request.FILES or None)
     values: dict[str, object] = {"form": form, "text": "", "checked": None, "fields": ingest.FIELDS}
     if request.method != "POST":
@@ -73,15 +76,21 @@ def import_records(request: HttpRequest) -> HttpResponse:
     values["text"] = form.cleaned_data.get("text") or request.POST.get("text", "")
     if not valid:
         return render(request, "contributing/import.html", values, status=400)
-    dry_run = request.POST.get("do") == "check"
+    update = request.POST.get("update") == "on"
     report = ingest.import_records(
         form.cleaned_data["text"], format=form.cleaned_data["format"], by=request.user,
-        dry_run=dry_run,
+        dry_run=request.POST.get("do") == "check", update=update,
+        agreed=request.POST.get("agreed", ""),
     )  # fmt: skip
-    if report.ok and not dry_run:
-        known = f"; {len(report.existing)} were there already" if report.existing else ""
-        messages.success(request, f"Imported {len(report.created)} records{known}.")
-        return redirect("contributing")
+    if report.ok and not report.dry_run:
+        known = f"; {len(report.existing)} stay as they were" if report.existing else ""
+        lines = len({change.line for change in report.changes})
+        updated = f", updated {lines}" if lines else ""
+        messages.success(request, f"Imported {len(report.created)} records{updated}{known}.")
+        if not report.changes:
+            return redirect("contributing")
+        done = {"changes": report.changes, "undo": report.undo}
+        return render(request, "contributing/updated.html", done)
     # A file can't be put back into its box: show what it held, so that it can be corrected here.
     form.data = form.data.copy()
     form.data["format"] = form.cleaned_data["format"]
@@ -89,6 +98,9 @@ def import_records(request: HttpRequest) -> HttpResponse:
         "problems": report.problems,
         "checked": len(report.created) if report.ok else None,
         "existing": len(report.existing),
+        "update": update,
+        "changes": report.changes if report.ok else [],
+        "agreed": report.token,
     }
     return render(request, "contributing/import.html", values, status=200 if report.ok else 400)
 

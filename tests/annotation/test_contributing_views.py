@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import html
+import json
+import re
 from typing import Any
 
 import pytest
@@ -113,6 +116,26 @@ def test_an_import_checks_then_writes(admin: Client) -> None:
     assert b"1 record can be imported" in checked.content and not Application.objects.exists()
     assert admin.post(page, {"text": text, "format": "jsonl", "do": "import"}).status_code == 302
     assert Application.objects.get().coverage == 0.2
+
+
+def test_an_import_that_updates_shows_before_and_after_and_the_way_back(
+    admin: Client, mail: Application
+) -> None:
+    page = reverse("contributing-import")
+    text = json.dumps({"record": "application", "application": mail.name, "coverage": 0.25})
+    form = {"text": text, "format": "jsonl", "update": "on", "do": "import"}
+    before = mail.coverage
+    shown = admin.post(page, form)  # not seen yet: nothing is written
+    mail.refresh_from_db()
+    assert b"What changes" in shown.content and mail.coverage == before
+    agreed = re.search(rb'name="agreed" value="(\w+)"', shown.content)
+    assert agreed is not None and f"{before}".encode() in shown.content
+    done = admin.post(page, {**form, "agreed": agreed[1].decode()})
+    mail.refresh_from_db()
+    assert mail.coverage == 0.25 and b"Take it back" in done.content
+    undo = html.unescape(done.content.decode().split("<textarea")[1].split(">")[1].split("</")[0])
+    assert json.loads(undo)["coverage"] == before
+    assert b"coverage" in admin.get(f"/admin/annotation/application/{mail.pk}/history/").content
 
 
 def test_they_are_for_admins_alone(annotator: User, search: Function) -> None:
