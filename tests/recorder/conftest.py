@@ -95,6 +95,17 @@ def terminal(screen: str, hand: Hand) -> Iterator[str]:
         yield title
 
 
+@pytest.fixture
+def bus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A session bus of this test's own, which starts the accessibility bus when asked."""
+    address = f"unix:path={tmp_path}/bus"
+    with program("dbus-daemon", "--session", "--nofork", f"--address={address}") as daemon:
+        monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", address)
+        until((tmp_path / "bus").exists, "the session bus")
+        assert daemon.poll() is None
+        yield
+
+
 class Recorded:
     """A recording that a test makes."""
 

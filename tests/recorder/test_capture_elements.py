@@ -21,17 +21,6 @@ width: 300px; height: 60px}</style><input aria-label=Name style="top: 10px">
 
 
 @pytest.fixture
-def bus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A session bus of this test's own, which starts the accessibility bus when asked."""
-    address = f"unix:path={tmp_path}/bus"
-    with program("dbus-daemon", "--session", "--nofork", f"--address={address}") as daemon:
-        monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", address)
-        until((tmp_path / "bus").exists, "the session bus")
-        assert daemon.poll() is None
-        yield
-
-
-@pytest.fixture
 def browser(screen: str, hand: Hand, bus: None, tmp_path: Path) -> Iterator[None]:
     page = tmp_path / "page.html"
     page.write_text(PAGE)

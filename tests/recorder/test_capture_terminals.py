@@ -142,4 +142,4 @@ def test_who_answers_before_the_prompt_is_there_gives_nothing_away(
     until(lambda: asks_for_password(shell), "the prompt")
     hand("type", "--delay", "5", "4711\n")
     recorded.wait(lambda e: entered(e) >= 2 and any(x.password for x in lines(e)), "the prompt")
-    assert kept(recorded.stop()) == "sleep 6; read -s word\n"
+    assert kept(recorded.stop()) == "sleep 6; read -s word"

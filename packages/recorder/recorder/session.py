@@ -171,7 +171,12 @@ class Session:
 
         hotkeys = {"p": self._toggle_now, "m": self.mark, "s": stop}
         self._input = Input(
-            name, self._sink, on_act=self._on_act, hotkeys=hotkeys, on_loss=self._on_loss
+            name,
+            self._sink,
+            on_act=self._on_act,
+            on_key=self._elements.typed,
+            hotkeys=hotkeys,
+            on_loss=self._on_loss,
         )
         # The clock of the display is measured by what listens first; pictures are there before the hand.
         self._input.prepare()

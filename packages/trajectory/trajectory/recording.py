@@ -80,10 +80,15 @@ class KeyReleased:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """Text that an input method or a dead-key sequence put in, whole."""
+    """Text that an input method or a dead-key sequence put in, whole.
+
+    An input method is found out only by what it puts in: the keys from `since` to `t` were its own,
+    and what they type without it (`KeyPressed.text`) was not put in. None where no key was taken.
+    """
 
     t: float
     text: str
+    since: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +266,8 @@ def _fits(wanted: str, value: object) -> bool:
             return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 31
         case "bool":
             return isinstance(value, bool)
+        case "float | None":
+            return value is None or _fits("float", value)
         case "bool | None":
             return value is None or isinstance(value, bool)
         case "Button":

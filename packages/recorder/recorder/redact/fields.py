@@ -121,9 +121,12 @@ class Fields:
         """Return when the focus moved to a field that was told later.
 
         That is a press on the field, else the first key or window after which something was typed:
-        it may have been left again before it was told. Else the last that may have moved it.
+        it may have been left again before it was told. Else the last that may have moved it. A
+        terminal's line is told as of its first key: no command before its last Enter answers a prompt.
         """
         lately = [m for m in self._moves if told.t - m.t <= BACK_S]
+        if told.role == "terminal":
+            return lately[-1].t if lately else told.t
         pressed = (m.t for m in lately if m.place and _inside(told, *m.place))
         typed = (m.t for m in lately if m.place is None and m.typed)
         return next(pressed, next(typed, self._moves[-1].t))

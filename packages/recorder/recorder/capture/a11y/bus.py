@@ -31,7 +31,7 @@ A11Y = "org.a11y.atspi."
 _STATUS = DBusAddress("/org/a11y/bus", bus_name="org.a11y.Bus", interface="org.a11y.Status")
 _BUS = DBusAddress("/org/a11y/bus", bus_name="org.a11y.Bus", interface="org.a11y.Bus")
 _CHILDREN, _SIGNALS = 500, 200
-_CONNECT_S = 5.0
+_CONNECT_S, _FOLLOW_S = 5.0, 0.2
 FAILURES = (OSError, EOFError, KeyError, RuntimeError, ValueError, TypeError, IndexError)
 """What a broken bus or a broken program makes of a question."""
 
@@ -81,6 +81,20 @@ class Bus:
         )
         ask = new_method_call(registry, "RegisterEvent", "s", (event,))
         self.ask([message_bus.AddMatch(rule), ask], time.monotonic() + _CONNECT_S)
+
+    def follow(self, node: Node, *, told: bool) -> None:
+        """Have one widget tell what goes into its text and out of it; or no more, unless `told`."""
+        rule = MatchRule(
+            type="signal", sender=node.bus, path=node.path, interface=f"{A11Y}Event.Object",
+            member="TextChanged",
+        )  # fmt: skip
+        registry = DBusAddress(
+            "/org/a11y/atspi/registry", bus_name=ROOT.bus, interface=f"{A11Y}Registry"
+        )
+        verb = "RegisterEvent" if told else "DeregisterEvent"
+        match = message_bus.AddMatch(rule) if told else message_bus.RemoveMatch(rule)
+        ask = new_method_call(registry, verb, "s", ("object:text-changed",))
+        self.ask([match, ask], time.monotonic() + _FOLLOW_S)
 
     def drain(self) -> None:
         """Gather the signals that have come; never waits."""

@@ -16,10 +16,14 @@ from typing import NamedTuple
 from jeepney import HeaderFields
 
 from recorder.capture.a11y.bus import FAILURES, Bus, Node
+from recorder.capture.a11y.texts import Texts
 from recorder.capture.a11y.tree import Tree, Widget
 from recorder.capture.errors import CaptureError
 from recorder.capture.private import is_browser
 from recorder.capture.sink import Sink
+from recorder.capture.terminals.line import TERMINALS
+from recorder.capture.terminals.watch import Terminals
+from recorder.capture.x11.keys import Key
 from recorder.capture.x11.pointed import Pointed
 from recorder.capture.x11.windows import Front
 from trajectory.recording import ElementSeen
@@ -27,6 +31,8 @@ from trajectory.recording import ElementSeen
 _AT_S, _FOCUS_S, _PAGE_S = 0.05, 0.25, 0.3
 _ASKED = 32
 _AGAIN_S = 5.0  # a bus that broke is tried again after this
+# A program that hears of us for the first time needs a moment before it tells anything.
+_RETRIES_S = (0.2, 0.5, 1.0, 2.0, 4.0)
 _NOBODY = Widget("", "", (0, 0, 0, 0), None)
 
 
@@ -46,9 +52,12 @@ class Elements:
         self._tree: Tree | None = None
         self._tried = -_AGAIN_S
         self._front = Front(0, "", "", 0, (0, 0, 0, 0))
+        self._texts, self._terminals = Texts(sink), Terminals(sink)
+        self._retries: list[float] = []
         self._stopping = False
 
     def start(self) -> None:
+        self._terminals.start()
         self._wake = os.eventfd(0, os.EFD_NONBLOCK)
         self._thread = threading.Thread(target=self._run, name="elements", daemon=True)
         self._thread.start()
@@ -56,12 +65,18 @@ class Elements:
     def pressed(self, t: float, x: int, y: int) -> None:
         """A button went down there; never waits."""
         self._asked.append(_Press(t, x, y))
+        self._terminals.pressed()
         os.eventfd_write(self._wake, 1)
 
+    def typed(self, t: float, key: Key, shortcut: bool) -> None:
+        """A key went down; never waits."""
+        self._texts.typed(t, key, shortcut)
+        self._terminals.typed(t, key.name)
+
     def front(self, front: Front) -> None:
-        """Another window has the focus; never waits."""
-        if front.id != self._front.id:
-            self._front = front
+        """Another window has the focus, or it has moved; never waits."""
+        before, self._front = self._front, front
+        if (front.id, front.bounds) != (before.id, before.bounds):
             self._asked.append((self._sink.clock.now(), front))
             os.eventfd_write(self._wake, 1)
 
@@ -77,6 +92,7 @@ class Elements:
         self._stopping = True
         os.eventfd_write(self._wake, 1)
         self._thread.join(2)
+        self._terminals.stop()
         if self._bus is not None:
             self._bus.close()
 
@@ -84,13 +100,20 @@ class Elements:
         while not self._stopping:
             self._connect()
             watched = [self._wake] if self._bus is None else [self._wake, self._bus.fileno()]
-            select.select(watched, [], [])
+            select.select(watched, [], [], self._timeout())
             with suppress(BlockingIOError):
                 os.eventfd_read(self._wake)
             try:
                 self._turn()
             except FAILURES:
                 self._bus = self._tree = None
+                self._texts.lost()
+        self._texts.forget()
+
+    def _timeout(self) -> float | None:
+        now = time.monotonic()
+        waits = [self._texts.wait(), *(max(0.0, retry - now) for retry in self._retries[:1])]
+        return min((wait for wait in waits if wait is not None), default=None)
 
     def _connect(self) -> None:
         if self._bus is None and time.monotonic() - self._tried > _AGAIN_S:
@@ -104,13 +127,22 @@ class Elements:
         if self._bus is not None:
             self._bus.drain()
             while self._bus.signals:
-                self._on_focus(self._bus.signals.popleft())
+                signal = self._bus.signals.popleft()
+                if signal.header.fields.get(HeaderFields.member) == "TextChanged":
+                    self._texts.take(signal)
+                else:
+                    self._on_focus(signal)
+            self._texts.settle()
         while self._asked:
             asked = self._asked.popleft()
             if isinstance(asked, _Press):
                 self._at(asked)
             else:
+                self._retries = [time.monotonic() + wait for wait in _RETRIES_S]
                 self._look_for_focus(*asked)
+        if self._retries and time.monotonic() >= self._retries[0]:
+            del self._retries[0]
+            self._look_for_focus(self._sink.clock.now(), self._front, again=True)
 
     def _on_focus(self, signal: object) -> None:
         t = self._sink.clock.now()
@@ -121,24 +153,38 @@ class Elements:
         node = Node(str(fields.get(HeaderFields.sender)), str(fields.get(HeaderFields.path)))
         if self._front.pid and self._tree.pid(node.bus, deadline) != self._front.pid:
             return
-        self._put(t, self._tree.describe(node, deadline), focused=True)
+        self._focus(t, self._front, self._tree.describe(node, deadline))
 
     def _at(self, press: _Press) -> None:
-        found = None
+        found, pid = None, self._pointed.pid()
+        if pid == self._front.pid:  # else it is a list of candidates, perhaps
+            self._texts.forget()
         if self._tree is not None:
             deadline = time.monotonic() + _AT_S
-            found = self._tree.at(self._pointed.pid(), press.x, press.y, deadline)
+            found = self._tree.at(pid, press.x, press.y, deadline)
         self._put(press.t, found, focused=False)
 
-    def _look_for_focus(self, t: float, front: Front) -> None:
+    def _look_for_focus(self, t: float, front: Front, *, again: bool = False) -> None:
         found = None
         if self._tree is not None:
             found = self._tree.focused(front.pid, time.monotonic() + _FOCUS_S)
-        self._put(t, found, focused=True)
+        if found is not None or not again:
+            self._focus(t, front, found)
+
+    def _focus(self, t: float, front: Front, widget: Widget | None) -> None:
+        if widget is not None:
+            self._retries = []
+        if self._bus is not None and self._tree is not None:
+            self._texts.focus(self._bus, self._tree, widget)
+        if widget.role == "terminal" if widget else front.app in TERMINALS:
+            self._terminals.front(front.pid, front.bounds)
+            return
+        self._terminals.leave()
+        self._put(t, widget, focused=True)
 
     def _put(self, t: float, widget: Widget | None, *, focused: bool) -> None:
-        role, name, bounds, password = widget or _NOBODY
-        self._sink.put(ElementSeen(t, role, name, bounds, focused, password))
+        seen = widget or _NOBODY
+        self._sink.put(ElementSeen(t, seen.role, seen.name, seen.bounds, focused, seen.password))
 
 
 class Pages:

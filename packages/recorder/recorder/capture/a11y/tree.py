@@ -6,7 +6,10 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from jeepney import DBusAddress, Properties
+
 from recorder.capture.a11y.bus import (
+    A11Y,
     ROOT,
     Bus,
     Node,
@@ -18,7 +21,7 @@ from recorder.capture.a11y.bus import (
     text,
 )
 
-_ACTIVE, _FOCUSED, _SHOWING = 1, 12, 25  # bits of AtspiStateType
+_ACTIVE, _EDITABLE, _FOCUSED, _SHOWING = 1, 7, 12, 25  # bits of AtspiStateType
 _SCREEN = 0  # AtspiCoordType
 _NULL = "/org/a11y/atspi/null"
 _DEPTH, _NODES = 40, 600
@@ -30,8 +33,9 @@ _ROLES = {
     "radio menu item": "menuitemradio", "page tab": "tab", "page tab list": "tablist",
     "list item": "listitem", "tree item": "treeitem", "table cell": "cell", "label": "text",
     "static": "text", "spin button": "spinbutton", "progress bar": "progressbar",
-    "tool bar": "toolbar", "status bar": "status", "icon": "image", "terminal": "textbox",
+    "tool bar": "toolbar", "status bar": "status", "icon": "image",
 }  # fmt: skip
+_PLAIN = ("gtk", "gail", "qt")
 _ADDRESS = ("DocURL", "URI")  # Firefox, Chromium
 _DOCUMENTS = ("document web", "document frame")
 
@@ -43,6 +47,8 @@ class Widget(NamedTuple):
     name: str
     bounds: tuple[int, int, int, int]
     password: bool | None
+    editable: bool = False
+    node: Node | None = None
 
 
 class Tree:
@@ -130,11 +136,12 @@ class Tree:
         return next(filter(None, (text(url, 2000) for url in urls)), "")
 
     def describe(self, node: Node, deadline: float) -> Widget | None:
-        role, name, extents = self._bus.ask(
+        role, name, extents, state = self._bus.ask(
             [
                 call(node, "Accessible", "GetRoleName"),
                 name_of(node),
                 call(node, "Component", "GetExtents", "u", (_SCREEN,)),
+                call(node, "Accessible", "GetState"),
             ],
             deadline,
         )
@@ -143,7 +150,15 @@ class Tree:
         word = text(role)
         left, top, width, height = extents[0] if extents else (0, 0, 0, 0)
         bounds = (_pixel(left), _pixel(top), _pixel(width), _pixel(height))
-        return Widget(_ROLES.get(word, word), text(name), bounds, word == "password text")
+        editable = _EDITABLE in states(state)
+        secret = word == "password text"
+        return Widget(_ROLES.get(word, word), text(name), bounds, secret, editable, node)
+
+    def shows_preedit(self, program: str, deadline: float) -> bool:
+        """Whether a program's texts hold what is still being composed; GTK's and Qt's do not."""
+        root = DBusAddress(ROOT.path, bus_name=program, interface=f"{A11Y}Application")
+        name = text(self._bus.ask([Properties(root).get("ToolkitName")], deadline)[0])
+        return name.lower() not in _PLAIN
 
     def _known(self, pid: int) -> Node | None:
         for name, number in self._pids.items():

@@ -18,7 +18,7 @@ from Xlib.ext import record
 from recorder.capture.clock import ServerTime
 from recorder.capture.errors import CaptureError
 from recorder.capture.sink import Sink
-from recorder.capture.x11.keys import ALT, CONTROL, META, Key, Keys
+from recorder.capture.x11.keys import ALT, CONTROL, META, SHORTCUT, Key, Keys
 from trajectory.actions import Button
 from trajectory.recording import (
     Committed,
@@ -47,7 +47,8 @@ class Input:
     """Listens to one display's mouse and keyboard.
 
     `on_act(act, t, x, y)` is called when an action may begin: what wants a picture of just before it,
-    or the element at that place. Hotkeys are letters with Ctrl+Alt; they work during a pause, and
+    or the element at that place. `on_key(t, key, shortcut)` is called for every key, with the text
+    that it types by itself. Hotkeys are letters with Ctrl+Alt; they work during a pause, and
     neither the letter nor its release is recorded.
     """
 
@@ -57,11 +58,13 @@ class Input:
         sink: Sink,
         *,
         on_act: Callable[[Act, float, int, int], None],
+        on_key: Callable[[float, Key, bool], None],
         hotkeys: Hotkeys,
         on_loss: Callable[[str], None],
     ) -> None:
         self._name, self._sink = name, sink
-        self._on_act, self._hotkeys, self._on_loss = on_act, hotkeys, on_loss
+        self._on_act, self._on_key = on_act, on_key
+        self._hotkeys, self._on_loss = hotkeys, on_loss
         self._held: dict[int, str] = {}  # keycode -> name
         self._swallowed: set[int] = set()
         self._moved: Moved | None = None
@@ -184,6 +187,7 @@ class Input:
         if not repeat and (t - self._last_key > _KEY_RUN_S or not _types(key, state)):
             self._on_act("key", t, x, y)
         self._last_key = t
+        self._on_key(t, key, bool(state & SHORTCUT))
         if key.name:
             self._sink.put(KeyPressed(t, key.name, key.text, repeat))
         if key.committed or (key.text and not key.name):

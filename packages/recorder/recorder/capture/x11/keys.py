@@ -9,7 +9,7 @@ from recorder.capture.x11.xkb import Composing, Keyboard
 from trajectory.keys import canonical_key
 
 SHIFT, CONTROL, ALT, META = 0x1, 0x4, 0x8, 0x40
-_SHORTCUT = CONTROL | ALT | META
+SHORTCUT = CONTROL | ALT | META
 _A_LAYOUT = 100  # this many keys change their meaning only when the layout does
 # Keysym names that are neither canonical nor an alias of `trajectory.keys`.
 _NAMES = {
@@ -62,7 +62,7 @@ class Keys:
     def pressed(self, keycode: int, state: int) -> Key:
         keysym = self._keysym(keycode, state)
         name = self.name(keycode, state)
-        if state & _SHORTCUT or not keysym:
+        if state & SHORTCUT or not keysym:
             return Key(name, "", "")
         composing, text = self._keyboard.compose(keysym)
         if composing is not Composing.NOTHING:

@@ -8,12 +8,14 @@ from __future__ import annotations
 import os
 import select
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from Xlib import XK, X, Xatom, display, error
+from Xlib.ext import res
 
 from recorder.capture.errors import CaptureError
 from recorder.capture.private import is_browser, is_private
@@ -22,12 +24,13 @@ from trajectory.recording import WindowChanged
 
 _TITLE = 500
 _PAGE_S = 1.0
+_STILL_S = 0.3  # a window that was moved or resized is told once it has been still for this long
 _WATCHED = ("_NET_WM_NAME", "WM_NAME", "_NET_ACTIVE_WINDOW")
 _LOCKS = (0, X.LockMask, X.Mod2Mask, X.LockMask | X.Mod2Mask)
 
 
 class Front(NamedTuple):
-    """The window that has the input; pid is 0 where its program does not say."""
+    """The window that has the input; pid is 0 where its program does not say, or runs elsewhere."""
 
     id: int
     app: str
@@ -57,6 +60,7 @@ class Windows:
         self._describe, self._letters, self._on_loss = describe, letters, on_loss
         self._shown: WindowChanged | None = None
         self._watched = 0
+        self._moved: float | None = None  # when the window moved last, on the monotonic clock
         self._stopping = self._paused = self._browsing = False
 
     def start(self) -> None:
@@ -90,21 +94,33 @@ class Windows:
     def _run(self) -> None:
         try:
             while not self._stopping:
-                # No event tells that a browser shows another page under the same title.
-                wait = _PAGE_S if self._browsing and not self._paused else None
-                told, _, _ = select.select([self._display.fileno(), self._wake], [], [], wait)
+                told, _, _ = select.select(
+                    [self._display.fileno(), self._wake], [], [], self._timeout()
+                )
                 look = not told
                 with suppress(BlockingIOError):
                     look |= bool(os.eventfd_read(self._wake))
                 while self._display.pending_events():
                     event = self._display.next_event()
                     look |= event.type == X.PropertyNotify and event.atom in self._atoms
-                    look |= event.type == X.ConfigureNotify
+                    if event.type == X.ConfigureNotify:
+                        self._moved = time.monotonic()
+                if self._moved is not None and time.monotonic() - self._moved >= _STILL_S:
+                    look = True
                 if look and not self._stopping and not self._paused:
+                    self._moved = None
                     self._look()
         except (error.ConnectionClosedError, OSError) as failure:
             if not self._stopping:
                 self._on_loss(f"the window manager can't be heard any more ({failure})")
+
+    def _timeout(self) -> float | None:
+        if self._paused:
+            return None
+        if self._moved is not None:
+            return max(0.0, self._moved + _STILL_S - time.monotonic())
+        # No event tells that a browser shows another page under the same title.
+        return _PAGE_S if self._browsing else None
 
     def _look(self) -> None:
         t = self._sink.clock.now()
@@ -129,10 +145,23 @@ class Windows:
             names = window.get_wm_class()
         except (error.BadWindow, error.BadDrawable):  # closed meanwhile
             return Front(0, "", "", 0, (0, 0, 0, 0))
-        pid = next(iter(self._property(window, "_NET_WM_PID")), 0)
+        pid = self._process(window)
         app = str(names[1]).lower() if names else _program(pid)
         bounds = (int(corner.x), int(corner.y), int(size.width), int(size.height))
         return Front(int(ids[0]), app, self._title(window), int(pid), bounds)
+
+    def _process(self, window: Any) -> int:
+        """Return the process that talks to the X server for a window; 0 if the server can't tell.
+
+        The server knows it; what a window says of itself may be a number from a container or from
+        another computer.
+        """
+        if self._display.has_extension("X-Resource"):
+            with suppress(error.XError):
+                spec = [{"client": window.id, "mask": res.LocalClientPIDMask}]
+                for told in self._display.res_query_client_ids(spec).ids:
+                    return int(told.value[0])
+        return 0
 
     def _watch(self, window_id: int) -> None:
         if window_id == self._watched:

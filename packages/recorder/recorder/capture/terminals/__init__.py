@@ -1,0 +1,1 @@
+"""Whether a terminal asks for a password: its windows say nothing, its line does."""
