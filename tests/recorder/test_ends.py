@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from recorder.cli import main
 from recorder.reduce import write_steps
 from recorder.review import prepare
 from recorder.spool import Folder, events
@@ -40,12 +41,24 @@ pytestmark = needs_x
 
 
 @pytest.fixture
-def recorder(tmp_path: Path, tandem: Tandem, screen: str) -> Recorder:
-    return Recorder(tmp_path, tandem.address, screen)
+def recorder(
+    tmp_path: Path, tandem: Tandem, screen: str, monkeypatch: pytest.MonkeyPatch
+) -> Recorder:
+    recorder = Recorder(tmp_path, tandem.address, screen)
+    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        monkeypatch.setenv(name, recorder.environment[name])  # `main` works on the same recordings
+    return recorder
 
 
 def typed(found: list[Event]) -> str:
     return "".join(e.text for e in found if isinstance(e, KeyPressed))
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> str:
+    """Return what the command line says."""
+    assert main(words) == code
+    told = capsys.readouterr()
+    return told.out + told.err
 
 
 def wait_for_key(recorder: Recorder, key: str) -> None:
@@ -60,7 +73,8 @@ def wait_for_key(recorder: Recorder, key: str) -> None:
 @contextmanager
 def busy_hand(screen: str) -> Iterator[subprocess.Popen[bytes]]:
     """Clicks and types without end: each click wants a picture, each line changes the screen."""
-    script = "while xdotool mousemove 300 200 click 1 type --delay 2 'some words\n'; do :; done"
+    act = 'xdotool mousemove 640 360 click 1 key Return type --delay 2 "words $n"'
+    script = f"n=0; while {act}; do n=$((n+1)); done"
     environment = {**os.environ, "DISPLAY": screen}
     process = subprocess.Popen(
         ["sh", "-c", script], env=environment, start_new_session=True,
@@ -84,8 +98,9 @@ def wait_for_half_a_picture(folder: Folder) -> None:
 
 @pytest.mark.parametrize("moment", ["early", "later", "in the middle of a picture"])
 def test_a_killed_recorder_leaves_a_recording_that_can_be_reviewed(
-    recorder: Recorder, screen: str, terminal: str, tmp_path: Path, moment: str
-) -> None:
+    recorder: Recorder, screen: str, terminal: str, tmp_path: Path, moment: str,
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
     wanted = random.randint(2, 8) if moment == "early" else random.randint(30, 90)
     with recorder.running() as running, busy_hand(screen):
         folder = recorder.folder
@@ -105,24 +120,26 @@ def test_a_killed_recorder_leaves_a_recording_that_can_be_reviewed(
         data = (folder.frames / f"{frame}.png").read_bytes()
         assert hashlib.sha256(data).hexdigest() == frame
     assert write_steps(iter(found), tmp_path / "steps.jsonl") > 0
-    listed = recorder.ask("list").stdout
-    assert "cut off" in listed and folder.path.name[:8] in listed
+    listed = said(capsys, "list")
+    assert "  cut off  " in listed and folder.path.name[:8] in listed
     ready = prepare(folder, tmp_path / "never.toml", found_by())
     # What an xterm shows may be a password: it is removed. That it was judged to its end is what counts.
     assert sum(1 for _ in ready.events()) > 0
     assert {p.suffix for p in (ready.path / "frames").iterdir()} <= {".png"}
-    assert recorder.ask("delete", folder.path.name[:8], said="y\n").returncode == 0
+    monkeypatch.setattr("builtins.input", lambda: "y")
+    said(capsys, "delete", folder.path.name[:8])
     assert not folder.path.exists()
 
 
-def test_what_runs_is_neither_deleted_nor_reviewed_nor_recorded_twice(recorder: Recorder) -> None:
+def test_what_runs_is_neither_deleted_nor_reviewed_nor_recorded_twice(
+    recorder: Recorder, capsys: pytest.CaptureFixture[str]
+) -> None:
     with recorder.running() as running:
         name = recorder.folder.path.name[:8]
-        listed = recorder.ask("list").stdout
-        assert f"{name}" in listed and "  recording  " in listed
-        for words in (("delete", name), ("review", name)):
-            refused = recorder.ask(*words, said="y\n")
-            assert refused.returncode == 1 and "is being recorded" in refused.stderr
+        listed = said(capsys, "list")
+        assert name in listed and "  recording  " in listed
+        for command in ("delete", "review"):
+            assert "is being recorded" in said(capsys, command, name, code=1)
         second = recorder.ask("record", "--no-sound", "--own", "Another one")
         assert second.returncode == 1 and "another recorder records" in second.stderr
         assert recorder.folder.path.name.startswith(name)
@@ -135,16 +152,17 @@ def test_what_runs_is_neither_deleted_nor_reviewed_nor_recorded_twice(recorder: 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_ends_it_with_a_whole_recording(
-    recorder: Recorder, hand: Hand, terminal: str, how: signal.Signals
-) -> None:
+    recorder: Recorder, hand: Hand, terminal: str, how: signal.Signals,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
     with recorder.running() as running:
         hand("type", "--delay", "1", "abc")
         running.process.send_signal(how)
-        said = running.end()
-    assert f"tandem-recorder review {recorder.folder.path.name[:8]}" in said
+        told = running.end()
+    assert f"tandem-recorder review {recorder.folder.path.name[:8]}" in told
     found = list(events(recorder.folder))
     assert isinstance(found[-1], Stopped) and "abc".startswith(typed(found))
-    assert "recorded " in recorder.ask("list").stdout
+    assert "  recorded  " in said(capsys, "list")
 
 
 def test_a_terminal_that_is_closed_ends_it_with_a_whole_recording(
@@ -157,9 +175,9 @@ def test_a_terminal_that_is_closed_ends_it_with_a_whole_recording(
     )  # fmt: skip
     os.close(its)
     try:
-        said = b""
-        while b"RECORDING" not in said:
-            said += os.read(ours, 4096)
+        told = b""
+        while b"RECORDING" not in told:
+            told += os.read(ours, 4096)
         hand("key", "q")
         wait_for_key(recorder, "q")
         os.close(ours)
@@ -184,8 +202,8 @@ def test_a_display_that_dies_ends_it_with_a_whole_recording(
         pass_fds=[write], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     os.close(write)
-    with os.fdopen(read) as told:
-        name = f":{told.readline().strip()}"
+    with os.fdopen(read) as number:
+        name = f":{number.readline().strip()}"
     recorder = Recorder(tmp_path, tandem.address, name)
     environment = {**os.environ, "DISPLAY": name}
     with program("xterm", "-e", "cat", env=environment), recorder.running() as running:
@@ -193,8 +211,8 @@ def test_a_display_that_dies_ends_it_with_a_whole_recording(
         wait_for_key(recorder, "q")
         server.kill()
         server.wait()
-        said = running.end()
-    assert "the recording is stopped" in said and "review" in said
+        told = running.end()
+    assert "the recording is stopped" in told and "review" in told
     found = list(events(recorder.folder))
     assert isinstance(found[-1], Stopped)
     assert any(isinstance(e, Missed) for e in found)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from recorder.spool.folder import Folder, SpoolError, write_durably
-from trajectory.recording import Event, Missed, to_line
+from trajectory.recording import Event, FrameTaken, Missed, to_line
 
 _QUEUE = 20_000
 _WAITING_BYTES = 64 << 20
@@ -102,7 +102,12 @@ class Spool:
             self._lost = None
         if item.path is not None and not item.path.exists():
             write_durably(item.path, item.data)
+        if isinstance(item.event, FrameTaken) and not self._has(item.event):
+            return  # a picture that was shown again, and could not be written when it was new
         self._append(item.event)
+
+    def _has(self, frame: FrameTaken) -> bool:
+        return (self._folder.frames / f"{frame.sha256}.png").exists()
 
     def _append(self, event: Event) -> None:
         line = to_line(event).encode() + b"\n"

@@ -12,7 +12,8 @@ from recorder.capture.errors import CaptureError
 
 _ALL_PLANES = c_ulong(0xFFFFFFFF)
 _ZPIXMAP = 2
-_EXIT_HANDLER = ctypes.CFUNCTYPE(None, c_void_p, c_void_p)
+_ON_ERROR = ctypes.CFUNCTYPE(c_int, c_void_p)(lambda _: 0)
+_ON_EXIT = ctypes.CFUNCTYPE(None, c_void_p, c_void_p)(lambda *_: None)
 _IPC_PRIVATE, _IPC_CREAT, _IPC_RMID = 0, 0o1000, 0
 
 
@@ -61,9 +62,9 @@ class Screen:
 
     def _stay(self) -> None:
         """Outlive the display: Xlib else ends the process, before the recording is written."""
-        self._survive = _EXIT_HANDLER(lambda *_: None)  # kept here: Xlib has only its address
+        self._x11.XSetIOErrorHandler(_ON_ERROR)
         if hasattr(self._x11, "XSetIOErrorExitHandler"):  # since libX11 1.7
-            self._x11.XSetIOErrorExitHandler(self._display, self._survive, None)
+            self._x11.XSetIOErrorExitHandler(self._display, _ON_EXIT, None)
 
     def _attach(self, number: int) -> ctypes._Pointer[_Image]:
         image: ctypes._Pointer[_Image] = self._xext.XShmCreateImage(
@@ -105,8 +106,9 @@ def _declare(x11: ctypes.CDLL, xext: ctypes.CDLL, libc: ctypes.CDLL) -> None:
     x11.XCloseDisplay.argtypes = x11.XDefaultScreen.argtypes = [c_void_p]
     x11.XDefaultRootWindow.restype, x11.XDefaultRootWindow.argtypes = c_ulong, [c_void_p]
     x11.XDefaultVisual.restype, x11.XDefaultVisual.argtypes = c_void_p, [c_void_p, c_int]
+    x11.XSetIOErrorHandler.argtypes = [type(_ON_ERROR)]
     if hasattr(x11, "XSetIOErrorExitHandler"):
-        x11.XSetIOErrorExitHandler.argtypes = [c_void_p, _EXIT_HANDLER, c_void_p]
+        x11.XSetIOErrorExitHandler.argtypes = [c_void_p, type(_ON_EXIT), c_void_p]
     for call in (x11.XDisplayWidth, x11.XDisplayHeight, x11.XDefaultDepth, x11.XSync):
         call.argtypes = [c_void_p, c_int]
     xext.XShmCreateImage.restype = POINTER(_Image)
