@@ -141,5 +141,5 @@ def _is_below(a: Box, b: Box) -> bool:
     """Whether `b` is the next line of the paragraph of `a`: of its height, just below, at its left."""
     high = min(a[3], b[3])
     gap = b[1] - (a[1] + a[3])
-    left = b[0] <= a[0] + 2 * high and b[0] >= a[0] - 60 * high
+    left = abs(b[0] - a[0]) <= 2 * high
     return max(a[3], b[3]) < 1.6 * high and -0.6 * high < gap < 1.2 * high and left and b[1] > a[1]

@@ -30,8 +30,9 @@ def rapid_reader() -> RapidReader:
     from rapidocr_onnxruntime import RapidOCR
 
     threads = max(1, (os.cpu_count() or 2) // 2)
+    # One line at a time: in a batch every line is as long as the longest, in time and in memory.
     engine = RapidOCR(
-        intra_op_num_threads=threads, inter_op_num_threads=1, det_limit_type="max", rec_batch_num=6
+        intra_op_num_threads=threads, inter_op_num_threads=1, det_limit_type="max", rec_batch_num=1
     )
     # The number at the end is that of what is done here.
     return RapidReader(engine, f"rapidocr {importlib.metadata.version('rapidocr-onnxruntime')} 1")

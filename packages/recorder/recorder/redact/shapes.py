@@ -13,6 +13,7 @@ _SAID = re.compile(
 _LONG = re.compile(r"(?<![\w./-])[\w+=-]{16,}(?![\w./-])")
 _BASE64 = re.compile(r"(?<![\w/+=-])[A-Za-z0-9/+]{38,44}(?![\w/+-])")
 _LOWER = re.compile(r"(?<![\w./-])[a-z0-9]{24,64}(?![\w./-])")
+_HEX = re.compile(r"[0-9a-f]{20,}|[0-9A-F]{32,}")
 _HASH = re.compile(r"(?:sha\d{1,3}|md5|blake2b)[-:=]?$", re.I)
 
 
@@ -28,7 +29,8 @@ def tokens(text: str) -> list[tuple[int, int]]:
     """
     found = [
         m.span() for m in _LONG.finditer(text)
-        if _has(m[0], r"\d", "[a-z]", "[A-Z]") and jumbled(m[0]) and not _is_digest(text, m)
+        if _has(rest := _HEX.sub("", m[0]), r"\d", "[a-z]", "[A-Z]") and len(rest) >= 16
+        and jumbled(rest) and not _is_digest(text, m)
     ]  # fmt: skip
     found += [
         m.span() for m in _BASE64.finditer(text)
@@ -37,7 +39,8 @@ def tokens(text: str) -> list[tuple[int, int]]:
     ]  # fmt: skip
     found += [
         m.span() for m in _LOWER.finditer(text)
-        if _has(m[0], "[g-z]", r"\d") and changes(m[0]) >= len(m[0]) // 3
+        if _has(rest := _HEX.sub("", m[0]), "[g-z]", r"\d") and len(rest) >= 20
+        and changes(rest) >= len(rest) // 3
     ]  # fmt: skip
     return found
 
