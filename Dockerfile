@@ -16,7 +16,8 @@ RUN pip install --no-deps --require-hashes -r requirements-web.lock \
     && pip install --no-deps --require-hashes -r requirements-data.lock
 COPY . .
 # Static files need no service and no secret of the place where they will run.
-RUN SECRET_KEY=only-while-building python manage.py collectstatic --noinput
+RUN SECRET_KEY=only-while-building python manage.py collectstatic --noinput \
+    && python config/wheels.py
 USER tandem
 EXPOSE 8000
 CMD ["python", "-m", "uvicorn", "config.asgi:application", "--host", "0.0.0.0", "--port", "8000", \

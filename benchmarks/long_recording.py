@@ -149,14 +149,17 @@ def speech() -> None:
         for at in range(60):  # a sentence every two minutes
             hush[at * 120 * RATE :][: len(said[at % 8])] += said[at % 8]
         engine.transcribe(_wav(Path(name) / "warm.wav", said[0]))
-        print("| sound | seconds | heard in | share of real time | words |\n|---|---|---|---|---|")
+        print(
+            "| sound | seconds | heard in | share of real time | CPU | words |\n|---|---|---|---|---|---|"
+        )
         for what, samples in (("speech", talk[: 180 * RATE]), ("two hours, 60 sentences", hush)):
             path = _wav(Path(name) / "sound.wav", samples)
-            began = time.monotonic()
+            began, before = time.monotonic(), time.process_time()
             words = engine.transcribe(path)
             spent, long = time.monotonic() - began, len(samples) / RATE
             print(
-                f"| {what} | {long:.0f} | {spent:.1f} s | {spent / long:.3f} | {len(words)} |",
+                f"| {what} | {long:.0f} | {spent:.1f} s | {spent / long:.3f}"
+                f" | {time.process_time() - before:.1f} s | {len(words)} |",
                 flush=True,
             )
     print(

@@ -38,6 +38,7 @@ def main() -> int:
             raise Stop("Python 3.11 or newer is needed: `apt-get install -y python3.11`")
         system_packages()
         environment()
+        recorder()
     except Stop as stop:
         print(f"install: {stop}", file=sys.stderr)
         return 1
@@ -87,6 +88,14 @@ def environment() -> None:
         "".join(f"{path}\n" for path in (ROOT, *(ROOT / package for package in OUR_PACKAGES)))
     )
     STAMP.write_text(stamp)
+
+
+def recorder() -> None:
+    """Build what /recorder/ offers; without it everything else works, and that page says so."""
+    try:
+        run([str(VENV / "bin" / "python"), str(ROOT / "config" / "wheels.py")], "wheels", None)
+    except Stop as stop:
+        print(f"install: {stop}", file=sys.stderr)
 
 
 def wanted_stamp() -> str:

@@ -199,6 +199,8 @@ SPEECH_DIR = STATE_DIR / "speech"  # where the packaged model is put together
 RECORDING_REFINER = env.text("RECORDING_REFINER")  # the Deployment that puts spoken words in order
 # Where parts of uploads wait until a file is whole; several web hosts share it.
 RECORDING_SPOOL = Path(env.text("RECORDING_SPOOL") or STATE_DIR / "spool")
+# What /recorder/ offers; config/wheels.py builds them.
+RECORDER_WHEELS = BASE_DIR / "var" / "recorder"
 
 # --- people ---------------------------------------------------------------------------------------
 DEMO = not PRODUCTION  # the sign-in page names the demo's accounts
