@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.speech import Word
+from annotation.recordings import storable
 from annotation.recordings.errors import BadContent
 from trajectory.recording import (
     AudioWritten,
@@ -22,6 +23,7 @@ from trajectory.recording import (
 )
 
 LINE_CHARACTERS = 1 << 20
+WHY_CHARACTERS = 300  # an error may quote what it found, and that may be long
 STEPS = 20_000
 WORDS = 200_000
 LONGEST_S = 24 * 3600.0
@@ -148,6 +150,8 @@ def _records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             raise _bad(path, number, "no JSON") from None
         if not isinstance(record, dict):
             raise _bad(path, number, "no object")
+        if why := storable.wrong(record):
+            raise _bad(path, number, why)
         yield number, record
 
 
@@ -190,4 +194,4 @@ def _element(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _bad(path: Path, number: int, why: str) -> BadContent:
-    return BadContent(f"{path.name}, line {number}: {why}; {WAY_OUT}")
+    return BadContent(f"{path.name}, line {number}: {why[:WHY_CHARACTERS]}; {WAY_OUT}")

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from annotation import access
 from annotation.contributing import dispatch
 from annotation.models import Device, Recording
-from annotation.recordings import asked, devices, manifest, retention, uploads
+from annotation.recordings import asked, devices, manifest, retention, storable, uploads
 from annotation.recordings.errors import TooMuch, Wrong
 from blobs import BlobError
 
@@ -66,7 +66,7 @@ def with_device(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse
 @answers
 def device_code(request: HttpRequest) -> HttpResponse:
     """Begin a sign-in (RFC 8628, 3.1)."""
-    body = _body(request)
+    body = _body(request, checked=False)  # a name is cleaned, whatever is in it
     begun = devices.begin(
         device_name=str(body.get("device_name") or "recorder"),
         address=str(request.META.get("REMOTE_ADDR", "")),
@@ -202,15 +202,18 @@ def _task(task: Any) -> Body:
     }
 
 
-def _body(request: HttpRequest) -> Body:
+def _body(request: HttpRequest, *, checked: bool = True) -> Body:
     if request.content_type == "application/x-www-form-urlencoded":
-        return dict(request.POST.items())  # what RFC 8628 says; ours sends JSON
-    try:
-        body = json.loads(request.body or b"{}")
-    except (ValueError, RecursionError) as error:
-        raise Wrong("not_json", f"the body is not JSON: {error}") from None
+        body: Any = dict(request.POST.items())  # what RFC 8628 says; ours sends JSON
+    else:
+        try:
+            body = json.loads(request.body or b"{}")
+        except (ValueError, RecursionError) as error:
+            raise Wrong("not_json", f"the body is not JSON: {error}") from None
     if not isinstance(body, dict):
         raise Wrong("not_json", "the body must be a JSON object")
+    if checked and (why := storable.wrong(body)):
+        raise Wrong("bad_text", f"the body can't be kept: {why}")
     return body
 
 

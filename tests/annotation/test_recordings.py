@@ -171,6 +171,16 @@ BROKEN_EVENTS = [
     (to_line(ClockRead(-1.0, 5.0)).encode(), "begins at 0"),
     (b"", "no event"),
     (b"\xff\xfe\n", "UTF-8"),
+    (b'{"kind":[],"t":1.0}\n', "known kind"),
+    (b'{"kind":"moved","t":NaN,"x":1,"y":1}', "t is nan"),
+    (b'{"kind":"moved","t":-Infinity,"x":1,"y":1}', "t is -inf"),
+    (b'{"kind":"moved","t":1e400,"x":1,"y":1}', "t is inf"),
+    (b'{"kind":"moved","t":' + b"9" * 5000 + b',"x":1,"y":1}', "no JSON"),
+    (b'{"kind":"moved","t":4e9,"x":1,"y":1}', "at most a day"),
+    (b'{"kind":"clock","t":1.0,"wall":NaN}', "wall is nan"),
+    (b'{"kind":"moved","t":1.0,"x":"' + b"9" * 900_000 + b'","y":1}', "x is '999"),
+    (b'{"kind":"committed","t":1.0,"text":"' + b"a" * (1 << 20) + b'"}', "longer than"),
+    (b"[" * 100_000, "line 1"),
 ]  # fmt: skip
 
 
@@ -183,6 +193,7 @@ def test_events_that_are_none_fail_with_their_line_and_are_kept(
     row = arrived(sender, queue, recorded)
     assert row.status == Recording.Status.FAILED
     assert named in row.cause and "events.jsonl" in row.cause
+    assert len(row.cause) < 500  # what it quotes of the file is cut
     assert pictures.store().get(sha(data)) == data
     assert sender.get(f"/api/recordings/{row.name}").json()["cause"] == row.cause
 

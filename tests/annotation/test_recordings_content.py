@@ -76,8 +76,10 @@ def test_a_wall_clock_that_was_set_is_no_jump_of_the_recorders(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"began": "soon"}, "began"), ({"began": float("nan")}, "began"), ({"ended": 1.0}, "order"),
+        ({"began": "soon"}, "began"), ({"began": float("nan")}, "nan"), ({"ended": 1.0}, "order"),
         ({"action": None}, "action"), ({"began": 1e9, "ended": 1e9}, "at most a day"),
+        ({"action": {"type": "type", "text": "a\0b"}}, "U\\+0000"), ({"window": {"\0": 1}}, "U\\+0000"),
+        ({"element": {"name": "\ud83d"}}, "surrogate"), ({"action": {"x": [float("inf")]}}, "inf"),
     ],
 )  # fmt: skip
 def test_a_step_that_lies_is_named_by_its_line(

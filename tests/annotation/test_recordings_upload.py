@@ -159,6 +159,46 @@ def test_limits_say_which_and_when(sender: Sender, monkeypatch: pytest.MonkeyPat
     assert sender.post("/api/recordings/", Recorded().manifest()).json()["error"] == "quota"
 
 
+def test_one_file_too_many_is_said_and_as_many_as_allowed_are_read(sender: Sender) -> None:
+    body = Recorded().manifest()
+    few = len(body["files"])
+    body["files"] += [
+        {"path": f"frames/{n:064x}.png", "sha256": f"{n:064x}", "bytes": 1}
+        for n in range(manifest.FILES - few)
+    ]
+    assert len(manifest.read(body).files) == manifest.FILES == 100_000
+    body["files"].append({"path": f"frames/{'a' * 64}.png", "sha256": "a" * 64, "bytes": 1})
+    answer = sender.post("/api/recordings/", body)
+    assert (answer.status_code, answer.json()["error"]) == (413, "too_many_files")
+    assert "100001" in answer.json()["message"] and not Recording.objects.exists()
+
+
+@pytest.mark.parametrize("text", ["a\0b", "half \ud83d of it"])
+def test_text_that_no_database_keeps_is_refused(sender: Sender, text: str) -> None:
+    recorded = Recorded()
+    recorded.about["screen"] = {"monitors": [{text: 1}]}
+    for url, body in (
+        ("/api/recordings/", recorded.manifest()),
+        ("/api/device/token", {"device_code": text}),
+    ):
+        answer = sender.post(url, body)
+        assert (answer.status_code, answer.json()["error"]) == (400, "bad_text"), url
+    recorded.about["screen"] = {"scale": float("nan")}
+    assert sender.post("/api/recordings/", recorded.manifest()).json()["error"] == "bad_text"
+    assert sender.post("/api/device/code", {"device_name": text}).status_code == 200  # is cleaned
+
+
+def test_a_header_that_is_no_number_is_named(sender: Sender) -> None:
+    recorded = Recorded()
+    sender.post("/api/recordings/", recorded.manifest())
+    url = f"/api/recordings/{recorded.name}/files/{sha(recorded.files['events.jsonl'])}"
+    for offset in ("", "-1", "1.5", "٣", "9" * 16):
+        headers = {**sender.headers, "Upload-Offset": offset}
+        answer = sender.client.patch(url, b"x", headers=headers)
+        assert (answer.status_code, answer.json()["error"]) == (400, "bad_header"), offset
+        assert "Upload-Offset" in answer.json()["message"]
+
+
 def test_an_unknown_consent_is_named(sender: Sender) -> None:
     recorded = Recorded()
     recorded.about["consent"] = {"version": "0"}
@@ -222,10 +262,10 @@ def test_two_uploads_of_one_recording_at_once_are_harmless(
 
     Consent.objects.get_or_create(version="1", defaults={"text": "yes"})
     recorded = Recorded()
-    token = token_of(stranger)
+    tokens = [token_of(stranger) for _ in range(3)]  # of three recorders of one person
 
-    def send(_: int) -> list[int]:
-        sender = Sender(token)
+    def send(which: int) -> list[int]:
+        sender = Sender(tokens[which])
         seen = [sender.post("/api/recordings/", recorded.manifest()).status_code]
         for digest in {sha(data) for data in recorded.files.values()}:
             data = recorded.blob(digest)

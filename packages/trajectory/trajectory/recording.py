@@ -234,7 +234,8 @@ def from_line(line: str) -> Event:
         values = json.loads(line)
     except ValueError as error:
         raise EventError(f"no JSON: {error}") from None
-    if not isinstance(values, dict) or values.get("kind") not in KINDS:
+    kind = values.get("kind") if isinstance(values, dict) else None
+    if not isinstance(kind, str) or kind not in KINDS:
         raise EventError("no object with a known kind")
     return _made(KINDS[values.pop("kind")], values)
 
