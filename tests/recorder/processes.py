@@ -19,7 +19,10 @@ from tests.waiting import until
 class Recorder:
     """A signed-in recorder with recordings of its own, below `home`."""
 
-    def __init__(self, home: Path, server: str, screen: str, data: Path | None = None) -> None:
+    def __init__(
+        self, home: Path, server: str, screen: str, data: Path | None = None,
+        token: str = "token-1",
+    ) -> None:  # fmt: skip
         data = data or home / "data"
         self.recordings = data / "tandem-recorder" / "recordings"
         self.environment = {
@@ -30,7 +33,7 @@ class Recorder:
         self.environment.pop("WAYLAND_DISPLAY", None)
         settings = home / "config" / "tandem-recorder"
         Settings(server, Consent("3", 1.0)).save(settings)
-        Tokens(settings, say=lambda _: None)._write({server: "token-1"})
+        Tokens(settings, say=lambda _: None)._write({server: token})
 
     def command(self, *words: str) -> list[str]:
         return [sys.executable, "-u", "-m", "recorder.cli", *words]
