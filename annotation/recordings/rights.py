@@ -21,7 +21,7 @@ from django.utils import timezone
 
 from annotation.data.erasure import still_shown
 from annotation.errors import Refused
-from annotation.models import Project, Recording, Session, Task
+from annotation.models import Project, Recording, Rewording, Session, Task
 from annotation.recordings import spool
 from annotation.session import pictures
 from blobs import MissingBlob, blob_key
@@ -142,6 +142,12 @@ def _about(recording: Recording) -> dict[str, Any]:
                 "index", "action", "thought", "provenance", "model_version", "kept"
             )
         ),
+        "rewordings": list(
+            Rewording.objects.filter(step__recording=recording)
+            .order_by("pk")
+            .values("step__index", "text", "model_version")
+        ),
+        "reviews": list(recording.reviews.values("round", "verdict", "reasons", "fixes")),
         "utterances": list(
             recording.utterances.values("began", "ended", "text", "confidence", "by", "step__index")
         ),

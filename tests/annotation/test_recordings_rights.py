@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from annotation.models import Recording, Session, Task
-from annotation.recordings import rights
+from annotation.models import Consent, Project, Recording, Session, Task
+from annotation.recordings import retention, rights
 from annotation.session import pictures
 from tests.annotation.recorded import Recorded, Sender, accept, arrived, sha, signed_in
 from tests.annotation.test_recordings_upload import token_of
 from training import erasure
 from training.data import datasets
 from training.data.selection import Filters
-from training.models import Dataset
+from training.models import Checkpoint, Dataset, Run
 
 
 @pytest.fixture
@@ -44,6 +44,51 @@ def test_withdrawing_reaches_blobs_session_and_datasets(
         assert not store.exists(sha(data))
     assert erasure.erase_withdrawn() == 0 and erasure.unfinished() == []
     rights.withdraw(row)
+
+
+def test_a_contributor_reads_which_models_learnt_from_it(
+    sender: Sender, queue: Any, stranger: Any, reviewer: Any, admin_user: Any
+) -> None:
+    row = accept(arrived(sender, queue), reviewer, admin_user)
+    frozen = datasets.freeze(name="ct-3", pool="ct", filters=Filters(), by=None)
+    run = Run.objects.create(name="ct-run", kind="ct", dataset=frozen)
+    Checkpoint.objects.create(version="tandem-7", run=run, uri="/x")
+    page = signed_in(stranger)
+    told = page.get(f"/recordings/{row.name}/").content.decode()
+    assert "dataset ct-3 (CT), from which tandem-7 learnt" in told
+    assert "1 dataset" in page.get("/recordings/").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("days", "unaccepted", "told", "not_told"),
+    [
+        (0, 0, "kept until you withdraw it", "deleted"),
+        (30, 0, "Everything you give is deleted 30 days after", "not accepted"),
+        (0, 1, "What is not accepted is deleted a day after you gave it. What is accepted is kept", "30"),
+        (30, 7, "What is not accepted is deleted 7 days after", "is kept until"),
+        (30, 60, "Everything you give is deleted 30 days after", "60"),
+    ],
+)  # fmt: skip
+def test_the_retention_in_force_is_told_where_one_agrees(
+    sender: Sender, queue: Any, stranger: Any, days: int, unaccepted: int, told: str, not_told: str
+) -> None:
+    Consent.objects.create(version="9", text="We record.", retain_days=days)
+    Project.objects.update_or_create(pk=1, defaults={"retain_days": unaccepted})
+    said = sender.get("/api/recorder/consent").json()
+    assert said["version"] == "9" and said["text"].startswith("We record.\n\n")
+    assert told in said["text"] and not_told not in said["text"]
+    assert said["retention"]["days"] == days
+    assert said["retention"]["unaccepted_days"] == unaccepted
+    recorded = Recorded()
+    recorded.about["consent"]["version"] = "9"
+    row = arrived(sender, queue, recorded)
+    listed = signed_in(stranger).get("/recordings/").content.decode()
+    assert told in listed
+    ends = retention.under(row.consent).ends(row)
+    soonest = min([n for n in (days, unaccepted) if n], default=0)
+    assert ends == (row.created_at + timedelta(days=soonest) if soonest else None)
+    if ends:
+        assert f"{ends:%Y-%m-%d}" in listed
 
 
 def test_what_another_shows_too_is_not_deleted(sender: Sender, queue: Any, annotator: Any) -> None:

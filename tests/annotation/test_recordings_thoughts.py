@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,9 +19,10 @@ from agent.rewards.chat import Said
 from annotation.contributing import graph
 from annotation.data.reviews import trajectory_of
 from annotation.models import Recording, Rewording
-from annotation.recordings import rewording, synthesis, thoughts
+from annotation.recordings import rewording, rights, synthesis, thoughts
 from tests.annotation.recorded import Recorded, Sender, accept, arrived, click, lines, signed_in
 from tests.annotation.test_recordings_upload import token_of
+from training import erasure
 from training.data import datasets
 from training.data.rows import PromptFormat, Row, rows
 from training.data.selection import Filters
@@ -246,6 +249,22 @@ def test_what_was_made_up_is_not_reworded_either_where_it_is_left_out(said_anew:
     assert made.augmented_steps == 1 and original.metadata["thoughts"] == "spoken none none"
     Rewording.objects.all().delete()
     assert datasets.freeze(name="none", pool="ct", filters=wanted, by=None).augmented == 0
+
+
+def test_withdrawing_reaches_what_was_said_in_other_words_too(
+    said_anew: Recording, stranger: Any
+) -> None:
+    body = b"".join(signed_in(stranger).get(f"/recordings/{said_anew.name}/download/"))
+    told = json.loads(zipfile.ZipFile(io.BytesIO(body)).read("tandem.json"))
+    assert [one["text"] for one in told["rewordings"]] == [
+        "Saving is what I do now.", "The budget goes in here.",
+    ]  # fmt: skip
+    both = datasets.freeze(name="both", pool="ct", filters=Filters(rewordings=True), by=None)
+    rights.withdraw(said_anew)
+    assert erasure.erase_withdrawn() == 1 and not Rewording.objects.exists()
+    both.refresh_from_db()
+    assert both.erased_at is not None
+    assert [one.session for one in both.entries.all()] == [None, None]
 
 
 def test_the_page_counts_them_apart_and_the_form_offers_them(
