@@ -1,10 +1,12 @@
-"""What recording costs, idle and at work, beside openadapt-capture on the same display.
+"""What recording costs, idle and at work, beside openadapt-capture on the same kind of display.
 
-`python -m benchmarks.recorder [--seconds N] [--peer VENV]`. VENV is a virtual environment that holds
-openadapt-capture (`pip install openadapt-capture`); it records pictures, as ours does, and no video.
-A display of 1280x720 with openbox and two editors; the hand types, clicks, scrolls and moves, the
-same for both. CPU is that of all processes of a recorder, as a share of one core; memory is the
-largest sum of their proportional set sizes.
+    python -m benchmarks.recorder [--seconds N] [--peer VENV]
+
+A display of 1280x720 with openbox and two editors, a new one for each row; the hand types, clicks,
+scrolls and moves, the same for all. Ours is measured alone, with a microphone that always hears a voice,
+and with that and AT-SPI over two GTK editors. The peer records pictures, as ours does, and no video. CPU
+is that of all processes of a recorder, as a share of one core; memory is the largest sum of their
+proportional set sizes. A recorder that breaks gets a row that says so, and no numbers.
 """
 
 from __future__ import annotations
@@ -16,11 +18,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
+from benchmarks.recorder_desktop import Desktop, desktop
+
+PEER = """\
+--peer VENV is missing: no other recorder is measured. To make one (mss 10.2 can't open this display):
+    python -m venv /tmp/openadapt && /tmp/openadapt/bin/pip install openadapt-capture==1.3.0 'mss<10.2'
+    python -m benchmarks.recorder --peer /tmp/openadapt"""
 AIM_CPU, AIM_MIB = 5.0, 150.0
 _TICK = os.sysconf("SC_CLK_TCK")
 _OURS = """
@@ -32,7 +40,7 @@ from recorder.spool import Consent, Task
 done = threading.Event()
 signal.signal(signal.SIGINT, lambda *_: done.set())
 session = Session(Wish(sys.argv[1], Path(sys.argv[2]), Task("", "", ""), "demonstration",
-                       Consent("1", 0.0), None), Notices(trouble=print))
+                       Consent("1", 0.0), sys.argv[3] or None), Notices(trouble=print))
 done.wait()
 session.stop()
 """
@@ -45,60 +53,101 @@ class Cost(NamedTuple):
     mib: float
 
 
+class Broke(NamedTuple):
+    """A recorder that ended by itself, and the last that it said."""
+
+    cause: str
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=20.0, help="of idling, and of work")
     parser.add_argument("--peer", type=Path, help="virtual environment of openadapt-capture")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, desktop() as name:
-        commands = {"tandem-recorder": [sys.executable, "-c", _OURS, name, f"{folder}/ours"]}
-        if options.peer:
-            commands["openadapt-capture"] = [
-                str(options.peer / "bin" / "capture"), "record", f"{folder}/peer", "--video=False",
-                "--images=True", "--description=work",
-            ]  # fmt: skip
-        found = {who: measure(argv, name, options.seconds) for who, argv in commands.items()}
-        written = {who: _bytes(Path(folder) / sub) for who, sub in zip(found, ("ours", "peer"))}  # noqa: B905
+    ours = [sys.executable, "-c", _OURS]
+    rows = [
+        ("tandem-recorder", False, False),
+        ("tandem-recorder, with sound", True, False),
+        ("tandem-recorder, with sound and AT-SPI", True, True),
+    ]
+    if options.peer:
+        rows.append(("openadapt-capture", False, False))
+    else:
+        print(PEER)
     print(
         f"aim: under {AIM_CPU:g} % of one core and {AIM_MIB:g} MiB; load {os.getloadavg()[0]:.1f}"
     )
-    print(
-        f"{'recorder':20} {'idle CPU':>9} {'work CPU':>9} {'idle MiB':>9} {'work MiB':>9} {'MB':>7}"
+    print("| recorder | CPU idle | CPU at work | memory idle | memory at work | written |")
+    print("|---|---|---|---|---|---|", flush=True)
+    found: dict[str, tuple[Cost, Cost] | Broke] = {}
+    for who, sound, accessible in rows:
+        with (
+            tempfile.TemporaryDirectory() as name,
+            desktop(Path(name), sound=sound, accessible=accessible) as place,
+        ):
+            target = Path(name) / "recording"
+            argv = [*ours, place.name, str(target), "voice.monitor" if sound else ""]
+            if who == "openadapt-capture":
+                argv = [
+                    str(options.peer / "bin" / "capture"), "record", str(target), "--video=False",
+                    "--images=True", "--description=work",
+                ]  # fmt: skip
+            found[who] = measure(argv, place, options.seconds)
+            print(_row(who, found[who], _bytes(target)), flush=True)
+    alone, peer = found["tandem-recorder"], found.get("openadapt-capture")
+    if not isinstance(alone, Broke) and peer is not None and not isinstance(peer, Broke):
+        (idle, work), (idle2, work2) = alone, peer
+        print(
+            f"| ratio | {idle2.cpu / max(idle.cpu, 0.01):.1f}x | {work2.cpu / max(work.cpu, 0.01):.1f}x"
+            f" | {idle2.mib / idle.mib:.1f}x | {work2.mib / work.mib:.1f}x | |"
+        )
+
+
+def _row(who: str, found: tuple[Cost, Cost] | Broke, written: int) -> str:
+    if isinstance(found, Broke):
+        return f"| {who} | broke: {found.cause} | | | | |"
+    idle, work = found
+    return (
+        f"| {who} | {idle.cpu:.1f} % | {work.cpu:.1f} % | {idle.mib:.0f} MiB | {work.mib:.0f} MiB"
+        f" | {written / 1e6:.1f} MB |"
     )
-    for who, (idle, work) in found.items():
-        print(
-            f"{who:20} {idle.cpu:8.2f}% {work.cpu:8.2f}% {idle.mib:9.1f} {work.mib:9.1f}"
-            f" {written[who] / 1e6:7.1f}"
-        )
-    if len(found) == 2:
-        (idle, work), (idle2, work2) = found.values()
-        print(
-            f"{'ratio peer / ours':20} {idle2.cpu / max(idle.cpu, 0.01):8.1f}x"
-            f" {work2.cpu / max(work.cpu, 0.01):8.1f}x {idle2.mib / idle.mib:8.1f}x"
-            f" {work2.mib / work.mib:8.1f}x"
-        )
 
 
-def measure(argv: Sequence[str], name: str, seconds: float) -> tuple[Cost, Cost]:
+def measure(argv: Sequence[str], place: Desktop, seconds: float) -> tuple[Cost, Cost] | Broke:
     """Run a recorder; return what it costs while nobody acts, and while the hand works."""
-    recorder = subprocess.Popen(
-        argv, env={**os.environ, "DISPLAY": name}, stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
-    try:
-        time.sleep(8)  # until it has started
-        if recorder.poll() is not None:
-            raise SystemExit(f"{argv[0]} ended with {recorder.returncode}")
-        idle = _cost(recorder.pid, lambda: time.sleep(seconds))
-        work = _cost(recorder.pid, lambda: _work(name, seconds))
-        return idle, work
-    finally:
-        recorder.send_signal(signal.SIGINT)
+    with tempfile.TemporaryFile() as said:
+        recorder = subprocess.Popen(
+            argv, env=place.environment, stdin=subprocess.DEVNULL, stdout=said, stderr=said,
+            start_new_session=True,
+        )  # fmt: skip
         try:
-            recorder.wait(60)
-        except subprocess.TimeoutExpired:
-            os.killpg(recorder.pid, signal.SIGKILL)
-            recorder.wait()
+            time.sleep(8)  # until it has started
+            idle = _cost(recorder.pid, lambda: time.sleep(seconds))
+            work = _cost(recorder.pid, lambda: _work(place.name, seconds))
+            if recorder.poll() is not None:
+                return Broke(_last(said, recorder.returncode))
+            return idle, work
+        finally:
+            _end(recorder)
+
+
+def _last(said: IO[bytes], code: int) -> str:
+    said.seek(0)
+    lines = [line.strip() for line in said.read().decode(errors="replace").splitlines()]
+    last = next((line for line in reversed(lines) if line), "it said nothing")
+    return f"ended with {code}: {last[:160].replace('|', '/')}"
+
+
+def _end(recorder: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError):
+        recorder.send_signal(signal.SIGINT)
+    try:
+        recorder.wait(60)
+    except subprocess.TimeoutExpired:
+        pass
+    with suppress(ProcessLookupError):  # a broken one may leave its helpers
+        os.killpg(recorder.pid, signal.SIGKILL)
+    recorder.wait()
 
 
 def _cost(pid: int, act: object) -> Cost:
@@ -158,36 +207,6 @@ def _memory(pid: int) -> int:
 
 def _bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-
-
-@contextmanager
-def desktop() -> Iterator[str]:
-    """An Xvnc of 1280x720 with openbox and two xterms; gives the display's name."""
-    read, write = os.pipe()
-    server = subprocess.Popen(
-        [
-            *("Xvnc", "-displayfd", str(write), "-geometry", "1280x720", "-depth", "24"),
-            *("-rfbport", "-1", "-SecurityTypes", "None", "-nolisten", "tcp", "-s", "0"),
-            # mss, which the peer uses, finds no visual among those of GLX.
-            *("-extension", "GLX"),
-        ],
-        pass_fds=[write], stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    os.close(write)
-    with os.fdopen(read) as told:
-        name = f":{told.readline().strip()}"
-    environment = {**os.environ, "DISPLAY": name}
-    started = [subprocess.Popen(["openbox"], env=environment)]
-    time.sleep(2)
-    for place in ("+50+50", "+650+50"):
-        command = ["xterm", "-bc", "-geometry", f"95x45{place}", "-e", "cat"]
-        started.append(subprocess.Popen(command, env=environment))
-    try:
-        yield name
-    finally:
-        for process in (*started, server):
-            process.terminate()
-            process.wait()
 
 
 if __name__ == "__main__":
