@@ -68,10 +68,22 @@ def test_a_key_that_ends_a_syllable_and_types_itself_is_told_apart() -> None:
     assert [text for text, _, _ in hand.end()] == ["글"]
 
 
+def test_what_follows_at_once_has_its_own_keys() -> None:
+    hand = Hand()
+    first = hand.keys("n")
+    hand.keys("i", "space")
+    hand.insert("你")
+    second = hand.keys(",")
+    hand.insert("，")
+    hand.typed("b")
+    assert hand.end() == [("你", first, first + 2), ("，", second, second)]
+
+
 def test_letters_that_were_left_as_they_are_take_their_enter_with_them() -> None:
     hand = Hand()
     since, until = hand.keys("n"), hand.keys("i", "enter")
     hand.insert("ni")
+    hand.typed("enter")
     assert hand.end() == [("ni", since, until)]
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,8 +13,9 @@ import pytest
 
 from recorder.capture.private import is_private
 from tests.recorder.conftest import Hand, Recorded, needs_x, program, to_front
+from tests.recorder.test_capture_frames import LAMP
 from tests.waiting import until
-from trajectory.recording import ElementSeen, Event, WindowChanged
+from trajectory.recording import Committed, ElementSeen, Event, KeyPressed, WindowChanged
 
 Record = Callable[..., Recorded]
 PAGE = """<title>sign in</title><style>* {margin: 0} input, button {position: fixed; left: 10px;
@@ -52,20 +55,23 @@ def test_fields_of_a_page_are_known_and_password_fields_as_such(
         lambda e: any(w.url.endswith("page.html") for w in e if isinstance(w, WindowChanged)),
         "the address of the page",
     )
-    seen = {}
-    top = None
+    seen: dict[str, ElementSeen] = {}
+    tops = itertools.cycle(
+        range(90, 330, 20)
+    )  # the browser's bars differ: down the page, and again
+
+    def focused(name: str) -> bool:
+        hand("mousemove", "150", str(next(tops)), "click", "1")
+        seen.update((e.name, e) for e in elements(recorded.events()) if e.focused)
+        return name in seen
+
     for name in ("Name", "Secret"):
-        for _ in range(12):  # down the page until the field answers: the browser's bars differ
-            top = 90 if top is None else top + 20
-            hand("mousemove", "150", str(top), "click", "1")
-            count = len(elements(recorded.events()))
-            recorded.wait(lambda e: len(elements(e)) >= count, "the element")  # noqa: B023
-            found = {e.name: e for e in elements(recorded.events()) if e.focused}
-            if name in found:
-                break
-        seen[name] = found[name]
+        until(lambda name=name: focused(name), f"the field {name}")  # type: ignore[misc]
     assert seen["Name"].role == "textbox" and seen["Name"].password is False
     assert seen["Secret"].role == "textbox" and seen["Secret"].password is True
+
+    left, top, width, height = seen["Secret"].bounds
+    hand("mousemove", str(left + width // 2), str(top + height // 2))
 
     def told_at_a_press() -> bool:
         """A busy browser may be too slow for one press; then nobody could tell, which is recorded."""
@@ -74,6 +80,11 @@ def test_fields_of_a_page_are_known_and_password_fields_as_such(
         return any(e.name == "Secret" and e.password for e in pressed)
 
     until(told_at_a_press, "the field under the pointer")
+    hand("type", "--delay", "5", "canary")
+    recorded.wait(
+        lambda e: sum(isinstance(k, KeyPressed) for k in e) >= 6, "keys in a password field"
+    )
+    assert not any(isinstance(e, Committed) for e in recorded.stop())
 
 
 @needs_x
@@ -81,8 +92,8 @@ def test_where_nobody_tells_the_focus_may_be_a_password(
     record: Record, hand: Hand, screen: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("DBUS_SESSION_BUS_ADDRESS", raising=False)
-    with program("xev", "-name", "mute", env={**os.environ, "DISPLAY": screen}):
-        to_front(hand, "^mute$")
+    with program(sys.executable, "-c", LAMP, env={**os.environ, "DISPLAY": screen}):
+        to_front(hand, "^lamp$")
         recorded = record()
         events = recorded.wait(elements, "word of the focus")
     assert elements(events)[0].focused and elements(events)[0].password is None

@@ -6,13 +6,14 @@ import hashlib
 import os
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 from PIL import Image
 
 from tests.recorder.conftest import Hand, Recorded, needs_x, program, to_front
 from tests.waiting import until
-from trajectory.recording import Event, FrameTaken, Pressed, WindowChanged
+from trajectory.recording import ElementSeen, Event, FrameTaken, Pressed, WindowChanged
 
 pytestmark = needs_x
 Record = Callable[..., Recorded]
@@ -53,13 +54,14 @@ def test_the_picture_before_a_press_shows_nothing_of_it(
 ) -> None:
     recorded = record()
     hand("mousemove", "400", "250")
+
+    def answered(n: int) -> bool:
+        return shade(recorded, frames(recorded.events())[-1], (400, 250)) == 255 - 50 * n
+
     for n in range(1, 5):
         hand("click", "1")
         # The lamp has answered, and that was seen, before the next press.
-        until(
-            lambda n=n: shade(recorded, frames(recorded.events())[-1], (400, 250)) == 255 - 50 * n,
-            "a picture of the answer",
-        )
+        until(partial(answered, n), "a picture of the answer")
     events = recorded.stop()
     presses = [e for e in events if isinstance(e, Pressed)]
     assert len(presses) == 4
@@ -117,3 +119,27 @@ def test_windows_are_told_with_title_program_and_place(
     assert titles == ["lamp", "another title", terminal]
     assert seen[0].bounds[2:] == (400, 300)
     assert seen[-1].app == "xterm" and not seen[-1].private
+
+
+def test_a_window_that_is_moved_is_told_where_it_ends(
+    record: Record, hand: Hand, lamp: None, screen: str
+) -> None:
+    recorded = record()
+
+    def places(events: list[Event]) -> list[tuple[int, int, int, int]]:
+        return [e.bounds for e in events if isinstance(e, WindowChanged) and e.title == "lamp"]
+
+    recorded.wait(places, "the window")
+    steps = [("windowmove", str(100 + n), "200", "sleep", "0.01") for n in range(0, 60, 4)]
+    hand("search", "--name", "^lamp$", *(word for step in steps for word in step))
+    hand("search", "--name", "^lamp$", "windowsize", "--sync", "320", "240")
+    moved = recorded.wait(lambda e: places(e)[-1][2:] == (320, 240), "the new size")
+    left, top, _, _ = places(moved)[-1]
+    assert 150 <= left <= 170 and 200 <= top <= 240
+    assert len(places(moved)) < 6
+    # Who has the focus there is told again.
+    place = next(e.t for e in moved if isinstance(e, WindowChanged) and e.bounds[2] == 320)
+    recorded.wait(
+        lambda e: any(isinstance(x, ElementSeen) and x.focused and x.t >= place for x in e),
+        "the focus",
+    )

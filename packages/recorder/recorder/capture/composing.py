@@ -28,6 +28,11 @@ class _Key(NamedTuple):
     text: str
 
 
+class _Part(NamedTuple):
+    t: float
+    text: str
+
+
 class Composing:
     """Follows one widget; `shows_preedit` for one whose text holds what is still being composed."""
 
@@ -36,20 +41,18 @@ class Composing:
         self._waiting: list[_Key] = []  # put nothing in by now
         self._done: list[_Key] = []  # put their own text in
         self._taken: list[_Key] = []
-        self._parts: list[str] = []  # put in by no key
-        self._due: float | None = None
-        self._came = 0.0
+        self._parts: list[_Part] = []  # put in by no key
 
     @property
     def due(self) -> float | None:
         """When `settle` has something to say; None while nothing is open."""
-        return self._due
+        return self._parts[0].t + _ARRIVES_S if self._parts else None
 
     def pressed(self, t: float, name: str, text: str, *, shortcut: bool) -> list[Committed]:
         """Take a key that went down; a shortcut ends what was going on, but for one with Space."""
         if name in MODIFIERS:
             return []
-        told = self.settle() if self._due is not None and t >= self._due else []
+        told = self.settle() if self.due is not None and t >= self.due else []
         last = self._waiting[-1].t if self._waiting else t
         if (shortcut and name != "space") or t - last > _GAP_S:
             self.forget()
@@ -61,12 +64,8 @@ class Composing:
         """Take text that came into the widget, told at `t`."""
         if not text or len(text) > _TEXT or len(self._parts) >= _PARTS:
             return
-        if not self._parts and self._explained(text):
-            return
-        if not self._parts:
-            self._came = t
-        self._parts.append(text)
-        self._due = t + _ARRIVES_S
+        if self._parts or not self._explained(text):
+            self._parts.append(_Part(t, text))
 
     def deleted(self, text: str) -> None:
         """Take text that went away: what keys had put in may have been a first form of it."""
@@ -84,26 +83,33 @@ class Composing:
                 return
 
     def settle(self) -> list[Committed]:
-        """Say what was put in, at the key that did it."""
-        parts, self._parts, self._due = self._parts, [], None
-        while parts and self._explained(parts[0]):  # a key may be told after what it put in
-            parts.pop(0)
-        # The last keys may have put themselves in, right after what they ended.
-        while parts and self._waiting and parts[-1] == _own(self._waiting[-1]):
-            self._done.append(self._waiting.pop())
-            parts.pop()
-        text = "".join(parts)
-        keys = [key for key in self._waiting if key.t <= self._came]
+        """Say what was put in, each at the key that did it."""
+        parts, self._parts = self._parts, []
+        told = []
+        for n, part in enumerate(parts):
+            if not self._explained(part.text):  # a key may be told after what it put in
+                after = parts[n + 1].text if n + 1 < len(parts) else ""
+                told += self._made(part, after)
+        return told
+
+    def _made(self, part: _Part, after: str) -> list[Committed]:
+        """Say what keys became `part`, which came right before the text `after`."""
+        keys = [key for key in self._waiting if key.t <= part.t]
+        text = part.text
+        if len(text) > 1 and text.endswith("\n") and keys and keys[-1].name == "enter":
+            text, after = text.rstrip("\n"), "\n"
+        later = [key for key in self._waiting if key.t > part.t]
+        # A key that ended it, and then put itself in.
+        if keys and _own(keys[-1]) == after and not any(_own(key) == after for key in later):
+            keys.pop()
         since = next((n for n, key in enumerate(keys) if key.text), None)
-        if not text:
-            return []
         if since is None:
             again = any(text == key.text for key in self._taken)
-            return [Committed(self._came, text)] if again else []
+            return [Committed(part.t, text)] if again else []
         keys = keys[since:]
         composed = self._composed(text, keys)
         if composed or not self._shows_preedit:
-            self._waiting = [key for key in self._waiting if key.t > self._came]
+            self._waiting = [key for key in self._waiting if key.t > keys[-1].t]
         if not composed or keys[-1].t - keys[0].t > _SPAN_S:
             return []
         self._taken = keys[-2:]
@@ -112,7 +118,6 @@ class Composing:
     def forget(self) -> None:
         """The focus moved, or something was done that puts text in by itself."""
         self._waiting, self._done, self._taken, self._parts = [], [], [], []
-        self._due = None
 
     def _explained(self, text: str) -> bool:
         """Whether a key that waits put this in; the keys before it do nothing here."""
