@@ -61,6 +61,65 @@ def test_a_field_tells_late_and_the_keys_before_are_its_own() -> None:
     assert not judged(window(0), click, *tap(5.2, "a"), field(5.6, False), *tap(6, "b"))
 
 
+def pressed(t: float, key: str) -> rec.KeyPressed:
+    return rec.KeyPressed(t, key, "\t" if key == "tab" else "\r")
+
+
+def passwords(removed: list[Redaction]) -> list[Redaction]:
+    return [r for r in removed if r.cause == "password field" and "input" in r.streams]
+
+
+ABOVE = (100, 50, 200, 30)
+
+
+@pytest.mark.parametrize(
+    ("moves", "began"),
+    [
+        ([rec.Pressed(5, 110, 110, "left")], 5), ([pressed(5, "tab")], 5), ([window(5, "other")], 5),
+        # Left again before it was told; and a click beside it that moved nothing.
+        ([pressed(5, "tab"), *tap(5.2, "x"), pressed(6.5, "enter")], 5),
+        ([rec.Pressed(5, 110, 110, "left"), rec.Pressed(7, 900, 600, "left")], 5),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("told", [5.1, 6.8, 9.5])
+def test_a_password_field_has_the_focus_from_the_move_that_gave_it(
+    moves: list[rec.Event], began: float, told: float
+) -> None:
+    before = [m for m in moves if m.t < told]
+    after = [m for m in moves if m.t >= told]
+    typed = [*tap(told + 0.5, "b"), *tap(told + 4, "c")]
+    events = [window(0), field(1, False, ABOVE), *before, field(told, True), *after, *typed]
+    events.append(field(told + 20, False, ABOVE))
+    (removed,) = passwords(judged(*sorted(events, key=lambda e: e.t)))
+    assert began - 1.0 <= removed.began + (told - began < 1) and removed.began <= began
+    assert removed.place == FIELD and removed.ended >= told + (4 if after else 20)
+    assert {"frames", "audio", "elements", "words"} <= set(removed.streams)
+
+
+def test_a_password_field_that_is_told_very_late_reaches_back_to_the_last_move() -> None:
+    events = [window(0), field(1, False, ABOVE), pressed(5, "tab"), *tap(6, "x"), field(40, True)]
+    (removed,) = passwords(judged(*events))
+    assert removed.began <= 5 and removed.ended == float("inf")
+
+
+def test_what_was_typed_into_the_field_before_is_kept() -> None:
+    name = [*tap(2, "a"), *tap(3, "d"), *tap(4, "a")]
+    events = [window(0), rec.Pressed(1, 110, 60, "left"), field(1.1, False, ABOVE), *name]
+    (removed,) = passwords(judged(*events, pressed(6, "tab"), *tap(6.2, "x"), field(6.3, True)))
+    assert 5 < removed.began <= 6
+
+
+def test_a_password_field_keeps_the_focus_until_another_is_told_to_have_it() -> None:
+    start = [window(0), rec.Pressed(1, 110, 110, "left"), field(1.1, True)]
+    away, later = rec.Pressed(9, 900, 600, "left"), [*tap(11, "x")]
+    (removed,) = passwords(judged(*start, away, *later, field(12, False, ABOVE), *tap(20, "y")))
+    assert 12 <= removed.ended < 13
+    # Nobody tells: from then on it is unknown who has it, and what is typed is removed all the same.
+    unknown = [r for r in judged(*start, away, *tap(20, "y")) if "input" in r.streams]
+    assert 14 <= unknown[0].ended < 15
+    assert any(r.began <= 20 <= r.ended for r in unknown)
+
+
 def test_a_click_elsewhere_leaves_what_is_known_about_the_focus() -> None:
     away = rec.Pressed(5, 900, 600, "left")
     (removed,) = judged(window(0), field(1, False), away, *tap(8, "a"))
@@ -117,6 +176,7 @@ def test_what_a_terminal_asks_for_is_taken_for_a_secret() -> None:
         ("mail me at john.smith@example.com", "personal"), ("4111 1111 1111 1111", "personal"),
         ("DE89 3704 0044 0532 0130 00", "personal"), ("ghp_" + "a1B2" * 9, "secret"),
         ("my password is hunter2", "secret"), ("xK9mPq2vLw8ZrT4bQ1", "secret"),
+        ("aws_secret_access_key = abcdefgh", "secret"), ("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "secret"),
     ],
 )  # fmt: skip
 def test_secrets_and_personal_data_are_found(text: str, kind: str) -> None:

@@ -1,9 +1,13 @@
-"""A canary that was typed, shown, in a title and spoken is in no byte of what leaves."""
+"""A canary that was typed, shown, only shown, in a title and spoken is in no byte of what leaves."""
 
 from __future__ import annotations
 
 import base64
+import importlib.util
 import json
+import os
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +16,9 @@ import pytest
 import soundfile
 from PIL import Image
 
-from recorder.review import Edits, confirm, prepare
+from recorder.redact import Reader, judge_words, reader
+from recorder.review import Edits, Looking, confirm, prepare
+from tests.recorder.conftest import Hand, Recorded, needs_x, program, to_front
 from tests.recorder.made_recording import (
     CANARY,
     FIELD,
@@ -20,9 +26,14 @@ from tests.recorder.made_recording import (
     PASSWORD,
     canary_recording,
     found_by,
+    word,
 )
 from trajectory import recording as rec
 from trajectory.recording import from_line
+
+needs_ocr = pytest.mark.skipif(
+    importlib.util.find_spec("rapidocr_onnxruntime") is None, reason="needs tandem-recorder[ocr]"
+)
 
 
 @pytest.fixture(scope="module")
@@ -110,3 +121,77 @@ def test_the_sound_is_silent_there_and_only_there(upload: Path) -> None:
         assert not sound[int(began * rate) : int(ended * rate)].any(), (began, ended)
     for sound, began, ended in ((a, 0.0, 2.5), (a, 13.5, 15.0), (b, 6.0, 12.0)):
         assert np.count_nonzero(sound[int(began * rate) : int(ended * rate)]) > rate // 2
+
+
+@needs_ocr
+@needs_x
+def test_what_a_window_only_shows_is_found_by_reading_its_pictures(
+    record: Callable[..., Recorded], hand: Hand, screen: str, tmp_path: Path
+) -> None:
+    """An xterm says nothing over AT-SPI, and nobody types: only the pictures have the secret."""
+    title = f"viewer-{time.monotonic_ns()}"
+    recorded = record()
+    words = f"echo your key; echo; echo {CANARY}; echo; echo end of file; exec sleep 600"
+    with program(
+        "xterm", "-T", title, "-e", "sh", "-c", words, env={**os.environ, "DISPLAY": screen}
+    ):
+        to_front(hand, title)
+        hand("mousemove", "120", "90")
+        for _ in range(2):
+            count = len(recorded.of(rec.FrameTaken))
+            hand("click", "1")
+            recorded.wait(
+                lambda e, n=count: len([f for f in e if isinstance(f, rec.FrameTaken)]) > n,
+                "a picture",
+            )
+    recorded.stop()
+    by = reader()
+    assert any(CANARY in read(by, p) for p in recorded.folder.frames.iterdir()), (
+        "it was never shown"
+    )
+    ready = prepare(recorded.folder, tmp_path / "never.toml", found_by())
+    kept = list((ready.path / "frames").iterdir())
+    assert any(CANARY in read(by, path) for path in kept), "something else has removed it"
+    looking = Looking(ready)
+    looking.start()
+    looking.wait(60)
+    assert looking.state == "read"
+    upload = confirm(ready, Edits(tmp_path / "edits", steps=99, words=0), looking.redactions())
+    pictures = list((upload / "frames").iterdir())
+    for path in pictures:
+        assert CANARY[4:12] not in read(by, path), path.name
+    for path in [p for p in upload.rglob("*") if p.is_file()]:
+        for spelling in spellings(CANARY):
+            assert spelling not in path.read_bytes(), (path.name, spelling)
+    assert any("endoffile" in read(by, path) for path in pictures), (
+        "only the secret is painted over"
+    )
+
+
+def read(by: Reader, path: Path) -> str:
+    """Return all that can be read on a picture, without spaces."""
+    pixels = np.asarray(Image.open(path).convert("RGB"))
+    return "".join(line.text for line in by.read(pixels, None)).replace(" ", "")
+
+
+@pytest.mark.parametrize(
+    "spoken",
+    [
+        "the key is AKIA Q7 CANARY7 EXAMPLE", "my password is correct horse battery staple",
+        "it goes A K I A Q 7 C A", "call four one five five five five two six", "the pin is 4821",
+        f"it says {CANARY}",
+    ],
+)  # fmt: skip
+def test_a_secret_that_was_said_is_muted_where_there_is_a_transcript(spoken: str) -> None:
+    texts = ["now", "I", "look", *spoken.split()]
+    words = [word(1 + n * 0.5, text) for n, text in enumerate(texts)]
+    words += [word(30 + n * 0.5, text) for n, text in enumerate(["and", "then", "I", "save", "it"])]
+    removed = judge_words(words, found_by())
+    assert removed and all({"audio", "words"} <= set(r.streams) for r in removed)
+    assert max(r.ended for r in removed) >= 1 + 0.5 * (len(texts) - 1) + 0.4
+    assert all(r.began >= 2.4 and r.ended < 29 for r in removed)
+
+
+def test_ordinary_speech_is_left_alone() -> None:
+    said = "so I go to the page and at 3 I click on a tab it is the one I want so I do it"
+    assert not judge_words([word(1 + n * 0.4, t) for n, t in enumerate(said.split())], found_by())

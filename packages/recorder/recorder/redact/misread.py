@@ -13,7 +13,7 @@ from recorder.redact.shapes import changes, jumbled, tokens
 
 # By how they begin; looked for in text without its spaces.
 _KEYS = re.compile(
-    r"(?:AK[I1l]A|AS[I1l]A)[0-9A-Za-z]{14,}|gh[pousr]_[0-9A-Za-z]{20,}|github_pat_\w{20,}"
+    r"(?:AK[I1l]A|AS[I1l]A)[0-9A-Za-z]{14,18}|gh[pousr]_[0-9A-Za-z]{20,}|github_pat_\w{20,}"
     r"|xox[abeprs]-[\w-]{10,}|A[I1l]za[\w-]{28,}|g[l1I]pat-[\w-]{16,}|npm_\w{30,}|hf_[A-Za-z0-9]{28,}"
     r"|-{2,}BEGIN[A-Z]*PRIVATE"
 )
@@ -111,13 +111,19 @@ def _passages(lines: Sequence[Line]) -> list[tuple[list[Line], str, bool]]:
                 break
             next_one = min(below, key=lambda o: (o.box[1], o.box[0]))
             first = _first(next_one.text)
-            if not first or not (changes(first) >= 2 or "@" in text + first):
+            torn = "@" in text and not _is_mail(text)
+            if not first or not _is_part(text) or not (_is_part(first) or torn):
                 break
             run, text = [*run, next_one], text + first
             passages.append((list(run), text, False))
             if first != next_one.text.strip() or len(run) > 12:
                 break
     return passages
+
+
+def _is_part(text: str) -> bool:
+    """Whether this may be a part of a key or of an address, and not a word of a sentence."""
+    return changes(text) >= 2 or "@" in text
 
 
 def _last(text: str) -> str:

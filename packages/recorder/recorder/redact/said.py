@@ -15,28 +15,13 @@ BEFORE_S = 0.3
 PIECE, OVERLAP = 2000, 500  # characters: no detector takes an hour's speech at once
 PAUSE_S = 0.8  # a secret that was announced goes on until there is a pause this long
 MOST_WORDS = 12
+STRETCH_S = 3.0
 SPELLED = 6  # letters or digits, one after the other
 _LETTER = re.compile(
-    r"(?:[a-z0-9][-.]?){1,3}|\d{1,4}|zero|oh|one|two|three|four|five|six|seven|eight|nine|double|"
-    r"dash|dot|underscore|capital|at", re.I
-)  # fmt: skip
-_SENTENCE = {
-    "a",
-    "i",
-    "at",
-    "is",
-    "to",
-    "it",
-    "in",
-    "on",
-    "so",
-    "and",
-    "the",
-    "we",
-    "my",
-    "go",
-    "no",
-}
+    r"[A-Za-z0-9](?:[-.][A-Za-z0-9])*[-.]?|[A-Z]{1,3}\d{0,4}|\d{1,4}|(?i:zero|oh|one|two|three|four|"
+    r"five|six|seven|eight|nine|double|dash|dot|underscore|capital|at)"
+)
+_WORDS = {"a", "i", "at", "oh", "one"}  # words of a sentence too
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,25 +70,39 @@ def _until_pause(said: Sequence[_Word], at: int) -> int:
 
 def _spelled(said: Sequence[_Word]) -> Iterator[Redaction]:
     """Yield what was spelled: a key, a number of a telephone or of a card."""
-    run: list[_Word] = []
-    for word in [*said, _Word(0, 0, 0.0, 0.0, ".....")]:
-        if _LETTER.fullmatch(word.text.strip(",.;:!?")):
-            run.append(word)
-            continue
-        letters = [w for w in run if w.text.lower().strip(",.;:!?") not in _SENTENCE]
-        if sum(len(re.findall(r"[a-z]{3,}|[a-z0-9]", w.text, re.I)) for w in letters) >= SPELLED:
-            yield _removed(run[0].began, run[-1].ended, secret=True)
-        run = []
+    for stretch in _stretches(said):
+        run: list[_Word] = []
+        for word in [*stretch, _Word(0, 0, 0.0, 0.0, ".....")]:
+            if _LETTER.fullmatch(word.text.strip(",.;:!?")):
+                run.append(word)
+                continue
+            told = [w for w in run if w.text.lower() not in _WORDS]
+            if told and sum(_letters(w.text) for w in run) >= SPELLED:
+                yield _removed(run[0].began, run[-1].ended, secret=True)
+            run = []
+
+
+def _letters(text: str) -> int:
+    """Count the letters or digits that a word stands for: "A-K" are two, "four" is one."""
+    return len(re.findall(r"[A-Za-z][a-z]{2,}|[A-Za-z0-9]", text))
 
 
 def _in_pieces(said: Sequence[_Word]) -> Iterator[Redaction]:
     """Yield keys that the transcript tore into several words."""
-    compact, owners = "", list[_Word]()
-    for word in said:
-        compact += word.text
-        owners += [word] * len(word.text)
-    for start, end in keys(compact):
-        yield _removed(owners[start].began, owners[end - 1].ended, secret=True)
+    for stretch in _stretches(said):
+        compact = "".join(word.text for word in stretch)
+        owners = [word for word in stretch for _ in word.text]
+        for start, end in keys(compact):
+            yield _removed(owners[start].began, owners[end - 1].ended, secret=True)
+
+
+def _stretches(said: Sequence[_Word]) -> Iterator[Sequence[_Word]]:
+    """Yield what was said without a long pause."""
+    start = 0
+    for n in range(1, len(said) + 1):
+        if n == len(said) or said[n].began - said[n - 1].ended > STRETCH_S:
+            yield said[start:n]
+            start = n
 
 
 def _removed(began: float, ended: float, *, secret: bool) -> Redaction:

@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 
 _SAID = re.compile(
-    r"(?<![A-Za-z])(?:pass(?:word|wd|phrase|code)?|pwd|secret|token|api[ _-]?key|access[ _-]?key"
+    r"(?<![A-Za-z])(?:pass(?:w[o0]rd|wd|phrase|code)?|pwd|secret|token|api[ _-]?key|access[ _-]?key"
     r"|private[ _-]?key|pin)(?:_[\w-]*)?[\"']?\s*(?:\bis\b|=|:)+\s*[\"']?(\S+)",
     re.I,
 )
@@ -34,7 +34,7 @@ def tokens(text: str) -> list[tuple[int, int]]:
     ]  # fmt: skip
     found += [
         m.span() for m in _BASE64.finditer(text)
-        if _has(m[0], r"\d", "[a-z]", "[A-Z]") and changes(m[0]) >= len(m[0]) // 3
+        if _has(m[0], r"\d", "[a-z]", "[A-Z]") and changes(m[0]) >= 8
         and not _HASH.search(text[: m.start()])
     ]  # fmt: skip
     found += [

@@ -22,7 +22,6 @@ from trajectory.recording import FrameTaken
 
 State = Literal["reading", "read", "unread"]
 _NEAR = 3  # pictures to compare with: one goes back and forth between windows
-_MARGIN_PX = 2
 _LINE = 1 << 22
 
 
@@ -142,13 +141,13 @@ def _painted(key: tuple[Box, str], span: tuple[float, float]) -> Redaction:
 
 
 def _on_screen(box: Box, size: tuple[int, int], screen: tuple[int, int]) -> Box:
-    """Return a box of a picture as a wider one of the screen: letters may stick out of a line."""
+    """Return a box of a picture as a wider one of the screen: a letter at an end may be left out."""
     left, top, width, height = box
-    side = _MARGIN_PX + height // 4
+    side = 2 + height // 3
     wide, high = screen[0] / size[0], screen[1] / size[1]
     return (
-        int((left - side) * wide), int((top - _MARGIN_PX) * high),
-        int((width + 2 * side) * wide) + 1, int((height + 2 * _MARGIN_PX) * high) + 1,
+        int((left - side) * wide), int(top * high),
+        int((width + 2 * side) * wide) + 1, int(height * high) + 1,
     )  # fmt: skip
 
 
