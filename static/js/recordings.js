@@ -274,6 +274,7 @@ bindDialogs();
 bindKeys(bindings);
 steps.forEach(paint);
 addEventListener("resize", () => steps.forEach(paint));
-const first = steps.findIndex((step) => step.querySelector(".field.invalid") || `#${step.id}` === location.hash);
+const wrong = steps.findIndex((step) => step.querySelector(".field.invalid"));
+const first = wrong >= 0 ? wrong : steps.findIndex((step) => `#${step.id}` === location.hash);
 if (first >= 0) show(first);
 else select(0);

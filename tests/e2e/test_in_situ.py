@@ -11,13 +11,12 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.apps import apps
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from agent.speech import whisper
 from annotation import jobs
@@ -25,8 +24,8 @@ from annotation.data.reviews import trajectory_of
 from annotation.models import Consent, Recording, Task
 from annotation.session import pictures
 from recorder.spool import Folder, events
-from tests.e2e.conftest import FLAGS
 from tests.e2e.in_situ import Form, Recorder, form, line_with, shot
+from tests.e2e.seats import browsing, seat
 from tests.recorder.conftest import Hand, hand, needs_x, screen, until  # noqa: F401
 from tests.recorder.test_capture_elements import bus  # noqa: F401
 from tests.recorder.test_redact_canary import spellings
@@ -86,29 +85,6 @@ def queue(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, int]]:
     waiting: list[tuple[Any, int]] = []
     monkeypatch.setattr(jobs, "soon", lambda job, pk: waiting.append((job.run, pk)))
     return waiting
-
-
-@contextmanager
-def browsing() -> Iterator[Browser]:
-    """A Chromium of people who look at pages; rows may be read meanwhile in this thread."""
-    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"  # Playwright's loop waits while rows are read
-    try:
-        with sync_playwright() as playwright:
-            yield playwright.chromium.launch(
-                executable_path=shutil.which("chromium"), args=[*FLAGS]
-            )
-    finally:
-        del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
-
-
-def seat(browser: Browser, server: str, name: str) -> Page:
-    page = browser.new_page(viewport={"width": 1280, "height": 800})
-    page.goto(f"{server}/accounts/login/")
-    page.fill("[name=username]", name)
-    page.fill("[name=password]", f"{name}-password")
-    page.keyboard.press("Enter")
-    expect(page.locator("header")).to_contain_text(name)
-    return page
 
 
 def picture(page: Page, name: str) -> None:

@@ -26,7 +26,7 @@ from annotation.session import pictures
 from recorder.capture.sound import flac
 from tests.annotation.recorded import Recorded, Sender, click, lines, sha
 from tests.annotation.test_recordings_upload import token_of
-from tests.e2e.test_in_situ import browsing, seat
+from tests.e2e.seats import browsing, seat
 from training.data import datasets
 from training.data.selection import Filters
 from trajectory import Click, Drag, Type
@@ -255,6 +255,7 @@ def correct(page: Page, server: str, row: Recording) -> None:
     last.locator("[data-keep]").check()
     page.locator("button[value=accepted]").click()
     expect(page.locator("#wrong-3")).to_contain_text("does not lie on")
+    expect(last).to_have_class(re.compile("current"))
     expect(page.locator("#thought-2")).to_have_value("I mark the day.")
     keep(page, "review-error")
     page.locator("#command-3").fill("click(500, 550)")
