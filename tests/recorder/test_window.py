@@ -11,10 +11,12 @@ import pytest
 from PIL import Image
 from Xlib import X, display, error
 
+from recorder.capture.clock import Clock
 from recorder.capture.errors import CaptureError
 from recorder.capture.own import Own
 from recorder.capture.sound import Level
 from recorder.capture.window import BUTTONS, Face, draw, pressed_at, size
+from recorder.capture.window.face import fitting
 from recorder.capture.x11.panel import Controls, Panel
 from recorder.session import Notices, Session, State, Wish
 from recorder.spool import Consent, Task
@@ -214,8 +216,6 @@ def test_a_second_recorder_of_a_display_is_refused(
 
 @needs_x
 def test_it_is_drawn_only_when_it_says_something_else(screen: str) -> None:
-    from recorder.capture.clock import Clock
-
     connection = display.Display(screen)
     said = iter((1.0, 1.4, 2.1, 2.9))
     panel = Panel(
@@ -231,6 +231,31 @@ def test_it_is_drawn_only_when_it_says_something_else(screen: str) -> None:
     assert counts == [1, 1, 2, 2]
     panel.show("paused")
     assert panel.tick() is None  # nothing changes: nothing is waited for
+    connection.close()
+
+
+def test_a_long_cause_is_cut_and_a_short_one_is_large() -> None:
+    assert fitting("Paused: nothing is recorded", 254) == ("Paused: nothing is recorded", 15.0)
+    text, points = fitting("Paused: the disk takes nothing more (No space left on device)", 254)
+    assert points == 12.0 and text.startswith("Paused: the disk takes nothing") and text[-1] == "…"
+
+
+@needs_x
+def test_why_it_paused_is_said_until_it_goes_on(screen: str) -> None:
+    connection = display.Display(screen)
+    panel = Panel(
+        connection,
+        Controls(Own(), Clock(), {}, lambda: 1.0, (0, 0, 1280, 720), 1.0, listening=False),
+    )
+    panel.note("Paused: no room", until_changed=True)
+    panel.show("paused")
+    assert panel.tick() is None and panel._face.note == "Paused: no room"
+    panel.show("recording")
+    panel.tick()
+    assert panel._face.note == ""
+    panel.note("Marker set", until_changed=False)
+    panel.tick()
+    assert panel._face.note == "Marker set"
     connection.close()
 
 

@@ -232,6 +232,8 @@ class Session:
 
     def _on_trouble(self, what: str) -> None:
         self._notices.trouble(f"{what}: the recording is paused")
+        if self._sign:
+            self._sign.note(f"Paused: {what}", until_changed=True)
         _apart(self.pause)()
 
     def _on_loss(self, what: str) -> None:

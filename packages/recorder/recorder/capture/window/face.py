@@ -104,9 +104,12 @@ def draw(face: Face, scale: float) -> Image.Image:
         pen.text((x * scale, y * scale), text, colour, _font(points * scale), anchor=anchor)
 
     if face.paused:
-        write(32, 17, face.note or "Paused: nothing is recorded", 15, paint.text, "lm")
+        words = face.note or "Paused: nothing is recorded"
+        text, points = fitting(words, BUTTONS["collapse"][0] - 32)
+        write(32, 17, text, points, paint.text, "lm")
     else:
-        write(32, 17, face.note or "Recording", 15, paint.text, "lm")
+        text, points = fitting(face.note or "Recording", _BAR[0] - 32 - 8)
+        write(32, 17, text, points, paint.text, "lm")
         if not face.note:
             write(116, 17, clock(face.seconds), 15, paint.text, "lm")
         _voice(pen, face, paint, scale)
@@ -118,6 +121,16 @@ def draw(face: Face, scale: float) -> Image.Image:
         write(middle, top + 12.5, label, 14, paint.faint if off else paint.text, "mm")
         write(middle, top + 27, _KEYS[name], 11, paint.faint, "mm")
     return picture
+
+
+def fitting(text: str, wide: float) -> tuple[str, float]:
+    """Return a text and the size at which it is no wider, cut where it would be too small to read."""
+    for points in (15.0, 13.0, 12.0):
+        if _font(points).getlength(text) <= wide:
+            return text, points
+    while text and _font(12.0).getlength(f"{text}…") > wide:
+        text = text[:-1]
+    return f"{text}…", 12.0
 
 
 def clock(seconds: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -71,9 +72,9 @@ class Panel:
         """Show how loud it is; called from the sound's thread."""
         self._peak, self._silent_s = max(self._peak, level.peak), level.silent_s
 
-    def note(self, text: str) -> None:
-        """Show a word for a moment; from any thread."""
-        self._note, self._noted = text, time.monotonic()
+    def note(self, text: str, *, until_changed: bool) -> None:
+        """Show a word for a moment, or until the state is another one; from any thread."""
+        self._note, self._noted = text, math.inf if until_changed else time.monotonic()
 
     def show(self, state: str) -> None:
         """Show the window for "recording" or "paused"; hide it for anything else.
@@ -86,6 +87,8 @@ class Panel:
             self._with.own.went(self._with.clock.now())
             return
         paused = state == "paused"
+        if paused != self._face.paused and (self._noted < math.inf or not paused):
+            self._note = ""
         if paused and self._face.collapsed:
             self._open_again, small = True, False
         else:
@@ -113,7 +116,7 @@ class Panel:
             self._drawn = face
             self._paint(draw(face, self._scale))
         if face.paused or face.collapsed:
-            return max(0.01, left) if self._note else None
+            return max(0.01, left) if self._note and left < math.inf else None
         return _VOICE_S if face.level is not None else _BEAT_S
 
     def on_event(self, event: Any) -> None:

@@ -70,10 +70,10 @@ class Sign:
         if self._panel:
             self._panel.hear(level)
 
-    def note(self, text: str) -> None:
-        """Show a word for a moment."""
+    def note(self, text: str, *, until_changed: bool = False) -> None:
+        """Show a word for a moment, or until the state is another one."""
         if self._panel:
-            self._panel.note(text)
+            self._panel.note(text, until_changed=until_changed)
             os.eventfd_write(self._wake, 1)
 
     def close(self) -> None:
@@ -111,6 +111,10 @@ class Sign:
                     wait = self._panel.tick() if shown in ("recording", "paused") else None
                 again = self._lift()
                 waits = [w for w in (wait, again) if w is not None]
+                if self._display.pending_events():
+                    waits = [
+                        0.0
+                    ]  # read while an answer was waited for: nothing will wake us for them
                 told = [self._display.fileno(), self._wake]
                 select.select(told, [], [], min(waits) if waits else None)
                 with suppress(BlockingIOError):
