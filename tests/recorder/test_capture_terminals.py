@@ -11,9 +11,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from recorder.capture.clock import Clock
+from recorder.capture.sink import Sink
+from recorder.capture.terminals import watch
 from recorder.capture.terminals.line import asks_for_password
 from recorder.redact import Denied, Detectors, Judge, Redaction
 from tests.recorder.conftest import Hand, Recorded, needs_x, program, to_front
@@ -70,6 +74,41 @@ def test_one_line_of_many_that_asks_closes_them_all() -> None:
             told(False, "the end of the prompt")
     assert asks_for_password(os.getpid()) is None  # no line at all
     assert asks_for_password(0) is None
+
+
+class Written:
+    """Stands where the sink does."""
+
+    def __init__(self) -> None:
+        self.clock, self.events = Clock(), list[ElementSeen]()
+
+    def put(self, event: ElementSeen) -> bool:
+        self.events.append(event)
+        return True
+
+
+def test_what_was_looked_at_too_late_says_nothing_and_a_prompt_reaches_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answer: list[bool | None] = [False]
+    monkeypatch.setattr(watch, "asks_for_password", lambda pid: answer[0])
+    sink = Written()
+    terminals = watch.Terminals(cast(Sink, sink))
+    until(lambda: sink.clock.now() > 1, "a moment")
+    terminals.start()
+    try:
+        terminals.front(1, (0, 0, 9, 9))
+        until(lambda: sink.events and sink.events[-1].password is False, "the line")
+        terminals.typed(0.1, "a")
+        until(lambda: len(sink.events) == 3, "word of the late look")
+        assert [(e.t, e.password) for e in sink.events[1:2]] == [(0.1, None)]
+        assert sink.events[-1].password is False
+        answer[0] = True
+        until(lambda: len(sink.events) == 5, "the prompt")
+        assert (sink.events[-2].t, sink.events[-2].password) == (0.1, True)
+        assert sink.events[-1].password is True
+    finally:
+        terminals.stop()
 
 
 @pytest.fixture

@@ -52,6 +52,13 @@ class _Process(NamedTuple):
 
 def asks_for_password(pid: int) -> bool | None:
     """Whether any line below the process `pid` asks for a password now; None if nobody can tell."""
+    try:
+        return _asks(pid)
+    except (OSError, ValueError):  # a process that went while it was looked at
+        return None
+
+
+def _asks(pid: int) -> bool | None:
     own = _process(pid)
     if own is None:
         return None
