@@ -26,8 +26,7 @@ from annotation.session import pictures
 from recorder.spool import Folder, events
 from tests.e2e.in_situ import Form, Recorder, form, line_with, shot
 from tests.e2e.seats import browsing, seat
-from tests.recorder.conftest import Hand, hand, needs_x, screen, until  # noqa: F401
-from tests.recorder.test_capture_elements import bus  # noqa: F401
+from tests.recorder.conftest import Hand, bus, hand, needs_x, screen, until  # noqa: F401
 from tests.recorder.test_redact_canary import spellings
 from tests.recorder.test_sound import pulse, say  # noqa: F401
 from tests.training.test_runs import end_trainers
@@ -230,11 +229,14 @@ def review_here(recorder: Recorder, folder: Folder, browser: Browser) -> None:
         page.keyboard.press("Enter")
         expect(page.locator("#words .text.person")).to_have_text(ADDED)
         expect(page.locator("#removed")).to_contain_text("password field")
+        expect(page.locator("#confirm")).to_be_enabled(timeout=120_000)  # the pictures are read
         picture(page, "recorder-review")
         page.locator("#confirm").click()
         page.locator("#really").click()
         expect(page.locator("#problem")).to_contain_text("listened")
         page.locator("#heard").check()
+        if page.locator("#looked-line").is_visible():  # nothing here reads pictures
+            page.locator("#looked").check()
         picture(page, "recorder-confirm")
         page.locator("#really").click()
         expect(page.locator(".local")).to_contain_text("Confirmed")
