@@ -19,6 +19,7 @@ from agent.speech.sound import join
 from agent.speech.whisper import Whisper, has_packaged, packaged
 
 __all__ = [
+    "KnownText",
     "SpeechError",
     "SpeechMisconfigured",
     "SpeechRefused",

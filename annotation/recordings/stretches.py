@@ -36,13 +36,13 @@ class Stretch:
         return found
 
 
-def stretches(sounds: Iterable[AudioWritten]) -> list[Stretch]:
+def stretches(sounds: Iterable[AudioWritten], *, longest_s: float = LONGEST_S) -> list[Stretch]:
     """Return what has to be listened to, in order of time; what the recorder knows as silent is not."""
     found: list[Stretch] = []
     held: list[AudioWritten] = []
     end = long = 0.0
     for sound in sorted(sounds, key=lambda one: one.t):
-        apart = sound.silent or abs(sound.t - end) > GAP_S or long + _seconds(sound) > LONGEST_S
+        apart = sound.silent or abs(sound.t - end) > GAP_S or long + _seconds(sound) > longest_s
         if held and apart:
             found.append(Stretch(tuple(held)))
             held, long = [], 0.0

@@ -14,7 +14,7 @@ from agent.speech import Transcriber, Word
 from annotation.models import Hearing, Recording, Utterance
 from annotation.recordings import content
 from annotation.recordings.reading import fetched
-from annotation.recordings.stretches import Stretch, stretches
+from annotation.recordings.stretches import LONGEST_S, Stretch, stretches
 from annotation.recordings.utterances import utterances
 
 
@@ -69,9 +69,13 @@ def _heard(recording: Recording, sounds: list[str], folder: Path) -> tuple[str, 
     """
     events = content.events(fetched(recording, "events.jsonl", folder)).sounds
     listed = {Path(path).name for path in sounds}
-    todo = stretches(event for name, event in events.items() if name in listed)
     engine = speech.load(
         settings.SPEECH_URL, keep=Path(settings.SPEECH_DIR), token=settings.SPEECH_TOKEN
+    )
+    todo = stretches(
+        (event for name, event in events.items() if name in listed),
+        # A known text is that of one file.
+        longest_s=0.0 if isinstance(engine, speech.KnownText) else LONGEST_S,
     )
     kept = dict(recording.hearings.filter(engine=engine.name).values_list("sound", "words"))
     whole, done = sum(one.seconds for one in todo) or 1.0, 0.0

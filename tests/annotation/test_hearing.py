@@ -96,6 +96,8 @@ def test_pieces_without_a_gap_are_heard_as_one_and_silence_not_at_all() -> None:
     day = stretches(sound(n, n * 10.0, 10) for n in range(720))
     assert sum(one.seconds for one in day) == 7200
     assert all(one.seconds <= LONGEST_S for one in day)
+    alone = stretches((sound(n, n * 10.0, 10) for n in range(3)), longest_s=0.0)
+    assert [len(one.sounds) for one in alone] == [1, 1, 1]
 
 
 def test_a_worker_goes_on_where_a_killed_one_was(
