@@ -33,6 +33,13 @@ class ProjectForm(forms.ModelForm):
             "retain_days": "Days until recordings that were not accepted are deleted",
         }
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name in ("writer", "synthesizer"):
+            deployments = self.fields[name]
+            assert isinstance(deployments, forms.ModelChoiceField)
+            deployments.empty_label = "none"
+
 
 class ApplicationForm(forms.ModelForm):
     """An application with its three scores and where they are from."""

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from django.db import connections
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.e2e.conftest import FLAGS
@@ -21,6 +22,7 @@ def browsing() -> Iterator[Browser]:
             yield playwright.chromium.launch(
                 executable_path=shutil.which("chromium"), args=[*FLAGS]
             )
+            connections.close_all()  # what Django opened beside this loop it does not find later
     finally:
         del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
 
