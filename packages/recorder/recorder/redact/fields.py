@@ -22,7 +22,7 @@ from trajectory.recording import (
 # Who has the focus is told within this time after the click or the key that moved it.
 ANSWER_S = 1.5
 BACK_S = 5.0  # of several moves before a field was told those within this time count
-LEAVE_S = 5.0  # nobody tells who has the focus after a click elsewhere: from then on it is unknown
+LEAVE_S = 2.0  # nobody tells who has the focus after a click elsewhere: from then on it is unknown
 MOST_MOVES = 64
 GAP_S = 2.0
 
@@ -58,6 +58,8 @@ class Fields:
         match event:
             case ElementSeen(focused=True):
                 self._focus(event)
+            case ElementSeen(t=t) if self._is_another(event):
+                self._leave(t)
             case WindowChanged():
                 self._front(event)
             case Pressed(t=t, x=x, y=y):
@@ -139,6 +141,13 @@ class Fields:
             self._focused = None
         elif self._left is None:  # a click takes the focus away or not: whoever has it then is told
             self._left = t
+
+    def _is_another(self, event: ElementSeen) -> bool:
+        """Whether a click that may have left the password field is told to be on something else."""
+        return (
+            self._left is not None and self._focused is not None and event.password is False
+            and bool(event.role) and event.bounds != self._focused.bounds
+        )  # fmt: skip
 
     def _leave(self, t: float) -> None:
         if self._secret is not None:
