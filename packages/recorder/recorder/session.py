@@ -20,8 +20,8 @@ from recorder.capture.listener import Listener
 from recorder.capture.sink import STOOD_S, Sink
 from recorder.capture.sound import Level, Sound
 from recorder.capture.x11.displays import screen_of
+from recorder.capture.x11.frames import Frames
 from recorder.capture.x11.input import Act, Input
-from recorder.capture.x11.overlooking import Overlooking
 from recorder.capture.x11.panel import Controls
 from recorder.capture.x11.pointed import Pointed
 from recorder.capture.x11.sign import Sign
@@ -180,7 +180,7 @@ class Session:
         )
         # The clock of the display is measured by what listens first; pictures are there before the hand.
         self._input.prepare()
-        self._frames = Overlooking(name, self._sink, self._input.time, on_loss=self._on_loss)
+        self._frames = Frames(name, self._sink, self._input.time, on_loss=self._on_loss)
         windows = Windows(
             name, self._sink, describe=describe, letters=list(HOTKEYS), on_loss=self._on_loss
         )

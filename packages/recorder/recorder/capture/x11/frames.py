@@ -104,7 +104,7 @@ class Frames:
         self._thread.join(2)
         with self._lock:
             if not self._paused:
-                with suppress(CaptureError):
+                with suppress(CaptureError, error.ConnectionClosedError):
                     self._grab()
                     self._keep_newest()
         self._encoder.close()
@@ -182,6 +182,12 @@ class Frames:
 
     def _note(self, event: Any) -> None:
         area = event.area
+        if self._dirt is None and self._is_own(event):
+            # The server tells only of what is drawn outside of what it told already: begin again.
+            # What was drawn elsewhere until it reads this has been told before.
+            self._display.damage_subtract(self._damage)
+            self._display.flush()
+            return
         right, bottom = area.x + area.width, area.y + area.height
         if self._dirt is None:
             since = self._time.seconds(event.timestamp)
@@ -191,6 +197,12 @@ class Frames:
         dirt = self._dirt
         dirt.left, dirt.top = min(dirt.left, area.x), min(dirt.top, area.y)
         dirt.right, dirt.bottom = max(dirt.right, right), max(dirt.bottom, bottom)
+
+    def _is_own(self, event: Any) -> bool:
+        """Say whether it is our small window's: painted over anyway, and its clock changes each second."""
+        area = event.area
+        box = (area.x, area.y, area.width, area.height)
+        return self._sink.own.holds(box, self._time.seconds(event.timestamp))
 
     def _grab(self) -> None:
         """Take a picture; what is drawn meanwhile is told again, and seen by the next one."""

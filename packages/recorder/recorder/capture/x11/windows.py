@@ -97,7 +97,7 @@ class Windows:
                 told, _, _ = select.select(
                     [self._display.fileno(), self._wake], [], [], self._timeout()
                 )
-                look = not told
+                look = not told and not self._display.pending_events()
                 with suppress(BlockingIOError):
                     look |= bool(os.eventfd_read(self._wake))
                 while self._display.pending_events():
@@ -115,6 +115,10 @@ class Windows:
                 self._on_loss(f"the window manager can't be heard any more ({failure})")
 
     def _timeout(self) -> float | None:
+        if (
+            self._display.pending_events()
+        ):  # read while an answer was waited for; select knows nothing
+            return 0.0
         if self._paused:
             return None
         if self._moved is not None:
