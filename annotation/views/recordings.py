@@ -60,7 +60,10 @@ def recording(request: HttpRequest, name: str) -> HttpResponse:
     values = {"recording": row, "used": _uses(row), **steps.shown(row)}
     values["ends"] = retention.under(row.consent).ends(row)
     values["editable"] = row.status == Recording.Status.RETURNED
-    return render(request, "recordings/recording.html", values)
+    page = render(request, "recordings/recording.html", values)
+    if "HX-Request" in request.headers and row.status not in Recording.WORKING:
+        page["HX-Refresh"] = "true"  # what its scripts work on has come: load all of it
+    return page
 
 
 def _uses(row: Recording) -> list[tuple[Any, list[str]]]:

@@ -112,7 +112,9 @@ def test_a_worker_goes_on_where_a_killed_one_was(
         queue.run()
     row = Recording.objects.get()
     assert (row.status, row.heard) == ("transcribing", 75)
-    assert "75 %" in signed_in(stranger).get(f"/recordings/{row.name}/").content.decode()
+    watched = signed_in(stranger).get(f"/recordings/{row.name}/", headers={"HX-Request": "true"})
+    assert "75 %" in watched.content.decode() and "every 3s" in watched.content.decode()
+    assert "HX-Refresh" not in watched
     assert sender.get(f"/api/recordings/{row.name}").json()["heard"] == 75
     assert ear.heard == [("00000", 2.0), ("00003", 1.0)]
     ear.deadly, ear.heard = set(), []
@@ -124,6 +126,8 @@ def test_a_worker_goes_on_where_a_killed_one_was(
     words = [word for one in row.utterances.all() for word in one.words]
     assert [w[1] for w in words] == pytest.approx([1.5, 2.5, 5.5, 7.5])
     assert not Hearing.objects.exists()
+    watched = signed_in(stranger).get(f"/recordings/{row.name}/", headers={"HX-Request": "true"})
+    assert watched["HX-Refresh"] == "true" and "every 3s" not in watched.content.decode()
 
 
 def test_a_withdrawn_recording_is_listened_to_no_longer(
