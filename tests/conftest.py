@@ -8,6 +8,7 @@ import secrets
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 import hypothesis
@@ -123,6 +124,27 @@ def django_db_modify_db_settings(postgres: Postgres) -> None:
         HOST="127.0.0.1", PORT=str(postgres.port), USER=postgres.user,
         PASSWORD=postgres.password, NAME="tandem",
     )  # fmt: skip
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """Put back what migrations had put in: a test with real transactions empties every table."""
+    yield
+    if nextitem is None:  # the database went with it
+        return
+    from pytest_django.plugin import blocking_manager_key
+
+    marker = item.get_closest_marker("django_db")
+    if (marker and marker.kwargs.get("transaction")) or "transactional_db" in item.fixturenames:
+        from django.apps import apps
+
+        from annotation.models import Consent, Project
+
+        with item.config.stash[blocking_manager_key].unblock():
+            if not Consent.objects.exists():
+                import_module("annotation.migrations.0003_recordings").first_consent(apps, None)
+            if not Project.objects.exists():
+                import_module("annotation.migrations.0004_contributing").only_project(apps, None)
 
 
 @pytest.fixture
