@@ -109,6 +109,16 @@ def test_what_was_typed_into_the_field_before_is_kept() -> None:
     assert 5 < removed.began <= 6
 
 
+def test_what_was_typed_before_a_pause_is_kept_whatever_has_the_focus_after_it() -> None:
+    before = [window(0), rec.Pressed(1, 110, 60, "left"), field(1.1, False, ABOVE), *tap(2, "a")]
+    after = [rec.Paused(3), rec.Resumed(60), field(60, True), *tap(61, "x")]
+    (removed,) = passwords(judged(*before, *after))
+    assert 3 <= removed.began <= 60 and removed.ended > 61
+    # Nobody tells who has it after the pause: what is typed then may be anything.
+    (unknown,) = judged(*before, *after[:2], *tap(61, "x"))
+    assert 3 <= unknown.began <= 61 <= unknown.ended
+
+
 def test_a_password_field_keeps_the_focus_until_another_is_told_to_have_it() -> None:
     start = [window(0), rec.Pressed(1, 110, 110, "left"), field(1.1, True)]
     away, later = rec.Pressed(9, 900, 600, "left"), [*tap(10.5, "x")]

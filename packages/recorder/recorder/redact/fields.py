@@ -16,6 +16,7 @@ from trajectory.recording import (
     Event,
     KeyPressed,
     Pressed,
+    Resumed,
     WindowChanged,
 )
 
@@ -62,6 +63,9 @@ class Fields:
                 self._leave(t)
             case WindowChanged():
                 self._front(event)
+            case Resumed(t=t):  # nobody knows what was done in the pause
+                self._moved(t)
+                self._leave(t)
             case Pressed(t=t, x=x, y=y):
                 self._moved(t, (x, y))
                 if not self._focused or not _inside(self._focused, x, y):
