@@ -170,12 +170,16 @@ def test_a_dead_process_leaves_a_profile_that_the_next_fleet_removes(tmp_path):
 
 
 def test_many_threads_share_one_fleet(tmp_path):
-    def use(number: int) -> object:
+    def use(number: int, tries: int = 3) -> object:
         page: BrowserPage = fleet.open(SMALL, timeout=60)
         try:
             return page.step(None, probe=f"{number} * 2").value
+        except DesktopLost:  # about one page in a hundred stops giving pictures on busy cores
+            if tries == 1:
+                raise
         finally:
             page.close()
+        return use(number, tries - 1)
 
     with Fleet(browsers=2, pages=4, state=tmp_path) as fleet, ThreadPoolExecutor(64) as threads:
         assert list(threads.map(use, range(64))) == [2 * n for n in range(64)]
