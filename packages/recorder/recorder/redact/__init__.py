@@ -5,6 +5,7 @@ from recorder.redact.denied import Denied
 from recorder.redact.detectors import Detectors, detectors
 from recorder.redact.judge import Judge
 from recorder.redact.misread import hidden
+from recorder.redact.passwords import Passwords, passwords
 from recorder.redact.reader import Line, Read, Reader, reader
 from recorder.redact.redactions import EVERYTHING, Box, Redaction, RedactionError, Stream
 from recorder.redact.said import judge_words
@@ -16,6 +17,7 @@ __all__ = [
     "Detectors",
     "Judge",
     "Line",
+    "Passwords",
     "Read",
     "Reader",
     "Redaction",
@@ -26,6 +28,7 @@ __all__ = [
     "detectors",
     "hidden",
     "judge_words",
+    "passwords",
     "reader",
     "write_lines",
 ]

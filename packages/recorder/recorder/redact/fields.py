@@ -43,11 +43,14 @@ class Fields:
 
     shown: Shown
     redactions: list[Redaction] = field(default_factory=list)
+    # When a password field had the focus, without the margin for what is told late.
+    typed: list[tuple[float, float]] = field(default_factory=list)
     _focused: ElementSeen | None = None
     # What may have moved the focus, as far as nobody told where to; the last one stays.
     _moves: list[_Move] = field(default_factory=lambda: [_Move(0.0)])
     _left: float | None = None  # when it may have left the password field
     _secret: float | None = None  # since when a password field has the focus
+    _since_move: float = 0.0  # the same without the margin
     _unsure: list[float] = field(default_factory=list)  # first and last key that nobody vouches for
     _window: WindowChanged | None = None
 
@@ -58,6 +61,8 @@ class Fields:
             self._leave(self._left + LEAVE_S)
         match event:
             case ElementSeen(focused=True):
+                self._focus(event)
+            case ElementSeen(password=True) if self._is_pressed(event):
                 self._focus(event)
             case ElementSeen(t=t) if self._is_another(event):
                 self._leave(t)
@@ -102,7 +107,8 @@ class Fields:
             self._unsure = []
         self._focused = event
         if event.password:
-            self._secret = min(self._since(event), event.t - LEAD_S)
+            self._since_move = self._since(event)
+            self._secret = min(self._since_move, event.t - LEAD_S)
             if self._unsure and self._unsure[0] >= self._secret:
                 self._unsure = []
         # What was told may be the answer to an earlier move than the last.
@@ -146,6 +152,14 @@ class Fields:
         elif self._left is None:  # a click takes the focus away or not: whoever has it then is told
             self._left = t
 
+    def _is_pressed(self, event: ElementSeen) -> bool:
+        """Whether the last press was on this element, and nobody told since who has the focus."""
+        press = next((m for m in reversed(self._moves) if m.place), None)
+        return (
+            press is not None and press.place is not None and _inside(event, *press.place)
+            and (self._focused is None or self._focused.t < press.t)
+        )  # fmt: skip
+
     def _is_another(self, event: ElementSeen) -> bool:
         """Whether a click that may have left the password field is told to be on something else."""
         return (
@@ -166,6 +180,7 @@ class Fields:
 
     def _end_secret(self, t: float) -> None:
         assert self._secret is not None
+        self.typed.append((self._since_move, t))
         place = known(self._focused.bounds) if self._focused else None
         cause, app = "password field", self._window.app if self._window else ""
         self.redactions.append(Redaction(self._secret, t + TAIL_S, cause, EVERYTHING, place))

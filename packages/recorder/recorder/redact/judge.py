@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from recorder.redact.denied import Denied
-from recorder.redact.detectors import Detectors, Found
+from recorder.redact.detectors import PASSWORD, Detectors, Found
 from recorder.redact.fields import Fields
 from recorder.redact.redactions import FOREVER, Redaction, known
 from recorder.redact.shown import LEAD_S, TAIL_S, Shown
@@ -138,8 +138,16 @@ class Judge:
 
     def _remove(self, began: float, ended: float, found: tuple[Found, ...]) -> None:
         """Remove what was typed, and paint over the place where it stands from then on."""
-        cause = f"{'secret' if _secret(found) else 'personal data'} in typed text"
         element = next((e for e in reversed(self._focused) if e.t <= ended), None)
+        typed = self.detectors.passwords.spans.hit(began, ended)
+        if typed:  # where it belongs: removed as a password, and no terminal shows it
+            whole = typed[0] <= began and ended <= typed[1]
+            if whole and element and element.role == "terminal":
+                return
+            found = tuple(f for f in found if f.what != PASSWORD)
+        if not found:
+            return
+        cause = f"{'secret' if _secret(found) else 'personal data'} in typed text"
         window = next((w for w in reversed(self._windows) if w.t <= ended), None)
         place = known(element.bounds) if element else None
         self.redactions.append(Redaction(began - BEFORE_S, ended + TAIL_S, cause, place=place))

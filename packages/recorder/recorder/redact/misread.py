@@ -4,9 +4,10 @@ with 1, l and I or 0 and O for one another, and broken over lines."""
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from recorder.redact.detectors import Detectors
+from recorder.redact.passwords import Passwords
 from recorder.redact.reader import Line
 from recorder.redact.redactions import Box
 from recorder.redact.shapes import changes, jumbled, tokens
@@ -40,7 +41,22 @@ def hidden(lines: Sequence[Line], detectors: Detectors) -> dict[Box, str]:
         if kind:
             for line in parts:
                 found.setdefault(line.box, kind)
+    for line in _broken(lines, detectors.passwords):
+        found[line.box] = "secret"
     return found
+
+
+def _broken(lines: Sequence[Line], passwords: Passwords) -> Iterator[Line]:
+    """Yield the lines over which a password is broken."""
+    ordered = sorted(lines, key=lambda line: (line.box[1], line.box[0])) if passwords else []
+    for at, line in enumerate(ordered):
+        for other in ordered[max(0, at - 60) : at + 60]:
+            if (
+                (_is_below(line.box, other.box) or _is_beside(line.box, other.box))
+                and passwords.near(line.text + other.text)
+                and not (passwords.near(line.text) or passwords.near(other.text))
+            ):
+                yield from (line, other)
 
 
 def strict(text: str) -> str:
@@ -55,6 +71,8 @@ def _judge(text: str, detectors: Detectors) -> str:
     kinds = {f.kind for t in {text, digits} for f in detectors.found(t)}
     # Words without their spaces look like tokens: there only what begins like a key counts.
     if "secret" in kinds or keys(text.replace(" ", "")) or any(map(tokens, _pieces(text))):
+        return "secret"
+    if detectors.passwords.near(text):
         return "secret"
     if "personal" in kinds or _is_mail(text) or _CARD.search(digits) or _is_account(text):
         return "personal data"

@@ -9,6 +9,7 @@ from typing import Any
 
 from recorder.redact.detectors import Detectors
 from recorder.redact.misread import keys
+from recorder.redact.passwords import Passwords
 from recorder.redact.redactions import Redaction, Stream
 
 BEFORE_S = 0.3
@@ -22,6 +23,12 @@ _LETTER = re.compile(
     r"five|six|seven|eight|nine|double|dash|dot|underscore|capital|at)"
 )
 _WORDS = {"a", "i", "at", "oh", "one"}  # words of a sentence too
+_SIGNS = {
+    "zero": "0", "one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6",
+    "seven": "7", "eight": "8", "nine": "9", "at": "@", "dash": "-", "hyphen": "-", "minus": "-",
+    "dot": ".", "point": ".", "underscore": "_", "dollar": "$", "hash": "#", "plus": "+", "star": "*",
+    "capital": "", "uppercase": "", "sign": "", "exclamation": "!", "mark": "",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +50,10 @@ def judge_words(words: Iterable[dict[str, Any]], detectors: Detectors) -> list[R
             _Word(start, len(text), float(word["began"]), float(word["ended"]), str(word["text"]))
         )
         text += " "
-    found = [*_by_detectors(text, said, detectors), *_spelled(said), *_in_pieces(said)]
+    found = [
+        *_by_detectors(text, said, detectors), *_spelled(said), *_in_pieces(said),
+        *_passwords(said, detectors.passwords),
+    ]  # fmt: skip
     return list(dict.fromkeys(found))
 
 
@@ -94,6 +104,16 @@ def _in_pieces(said: Sequence[_Word]) -> Iterator[Redaction]:
         owners = [word for word in stretch for _ in word.text]
         for start, end in keys(compact):
             yield _removed(owners[start].began, owners[end - 1].ended, secret=True)
+
+
+def _passwords(said: Sequence[_Word], passwords: Passwords) -> Iterator[Redaction]:
+    """Yield what was typed into a password field: as a word, in pieces, or with its signs named."""
+    for stretch in _stretches(said) if passwords else ():
+        for signs in ({}, _SIGNS):
+            texts = [signs.get(w.text.strip(",.;:!?").lower(), w.text) for w in stretch]
+            owners = [w for w, text in zip(stretch, texts, strict=True) for _ in text]
+            for start, end in passwords.near("".join(texts)):
+                yield _removed(owners[start].began, owners[end - 1].ended, secret=True)
 
 
 def _stretches(said: Sequence[_Word]) -> Iterator[Sequence[_Word]]:

@@ -19,6 +19,7 @@ from recorder.redact import (
     apply,
     detectors,
     judge_words,
+    passwords,
 )
 from recorder.reduce import write_steps
 from recorder.spool import Folder, events
@@ -56,7 +57,7 @@ def prepare(
     Raises RedactionError where something that must judge it is missing, SpoolError where the
     recording can't be read, OSError where nothing can be written.
     """
-    found_by = found_by or detectors()
+    found_by = (found_by or detectors()).knowing(passwords(events(folder)))
     ready = Reviewable(folder, found_by)
     if ready.path.is_dir() and not anew:
         return ready
