@@ -154,7 +154,8 @@ def names() -> list[Detector]:
 
     def by_model(text: str) -> Iterable[Found]:
         for entity in nlp(text).ents:
-            if entity.label_ == "PERSON":
+            # An option of a command is called a person now and then.
+            if entity.label_ == "PERSON" and not entity.text.startswith("-"):
                 yield Found("name", entity.start_char, entity.end_char, "PERSON")
 
     return [by_model]

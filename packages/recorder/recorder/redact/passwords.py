@@ -51,11 +51,12 @@ class Passwords:
         has one in the percent-encoding of an address."""
         if not self._texts:
             return []
-        decoded = {unquote(text), unquote_plus(text), unquote(unquote(text))} - {text}
-        if any(one in _low(form) for form in decoded for one in self._texts):
-            return [(0, len(text))]
         low = _low(text)
-        return [span for one in self._texts for span in _places(one, low)]
+        found = [span for one in self._texts for span in _places(one, low)]
+        decoded = {unquote(text), unquote_plus(text), unquote(unquote(text))} - {text}
+        if not found and any(one in _low(form) for form in decoded for one in self._texts):
+            return [(0, len(text))]
+        return found
 
     def _near(self, text: str) -> tuple[tuple[int, int], ...]:
         """Return where a text that was read or heard has one of them, spaces and slips aside."""
