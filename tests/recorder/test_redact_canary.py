@@ -6,7 +6,6 @@ import base64
 import importlib.util
 import json
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -132,7 +131,8 @@ def test_what_a_window_only_shows_is_found_by_reading_its_pictures(
     record: Callable[..., Recorded], hand: Hand, screen: str, tmp_path: Path
 ) -> None:
     """An xterm says nothing over AT-SPI, and nobody types: only the pictures have the secret."""
-    title, by, seen = f"viewer-{time.monotonic_ns()}", reader(), dict[str, str]()
+    # A number in the title may be taken for a telephone's.
+    title, by, seen = "a viewer", reader(), dict[str, str]()
     recorded = record()
     words = f"echo your key; echo; echo {CANARY}; echo; echo end of file; exec sleep 600"
     environment = {**os.environ, "DISPLAY": screen}
@@ -162,6 +162,67 @@ def test_what_a_window_only_shows_is_found_by_reading_its_pictures(
     assert any("endoffile" in text for text in texts), "only the secret is painted over"
     for path in [p for p in upload.rglob("*") if p.is_file()]:
         for spelling in spellings(CANARY):
+            assert spelling not in path.read_bytes(), (path.name, spelling)
+
+
+@needs_ocr
+@needs_x
+def test_what_was_typed_at_a_prompt_is_found_where_a_terminal_shows_it(
+    record: Callable[..., Recorded],
+    hand: Hand,
+    screen: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It looks like nothing: only that it was typed into a password field gives it away."""
+    monkeypatch.delenv("DBUS_SESSION_BUS_ADDRESS", raising=False)
+    answer, by, seen = "quietpebbles", reader(), dict[str, str]()
+    environment = {**os.environ, "DISPLAY": screen, "LC_ALL": "C.UTF-8", "HOME": str(tmp_path)}
+    recorded = record()
+
+    def asks(wanted: bool) -> None:
+        """Wait until the line of the terminal says so."""
+
+        def told(events: list[rec.Event]) -> bool:
+            lines = [e for e in events if isinstance(e, rec.ElementSeen) and e.role == "terminal"]
+            return bool(lines) and lines[-1].password is wanted
+
+        recorded.wait(told, f"a prompt: {wanted}")
+
+    def shown() -> bool:
+        hand("click", "1")
+        for path in recorded.folder.frames.iterdir():
+            if path.suffix == ".png" and path.name not in seen:
+                seen[path.name] = read(by, path)
+        return any(answer in text for text in seen.values())
+
+    title = "a prompt"  # a number in it may be taken for a telephone's
+    script = 'read -s x; read y; echo; echo "$x"; echo; echo end of file; exec sleep 600'
+    font = ("-fa", "DejaVu Sans Mono", "-fs", "12")
+    with program("xterm", *font, "-T", title, "-e", "bash", "-c", script, env=environment):
+        to_front(hand, title)
+        hand("mousemove", "400", "300")
+        asks(True)
+        hand("type", "--delay", "5", answer + "\n")
+        asks(False)
+        now = recorded.session.recorded()
+        until(lambda: recorded.session.recorded() > now + 1.5, "the time after it")
+        hand("key", "Return")
+        until(shown, "a picture of the answer", deadline_s=60)
+    recorded.stop()
+    ready = prepare(recorded.folder, tmp_path / "never.toml", found_by())
+    kept = {path.name for path in (ready.path / "frames").iterdir()}
+    assert any(answer in text for name, text in seen.items() if name in kept), "removed already"
+    looking = Looking(ready)
+    looking.start()
+    looking.wait(60)
+    assert looking.state == "read"
+    upload = confirm(ready, Edits(tmp_path / "edits", steps=99, words=0), looking.redactions())
+    texts = [read(by, path) for path in (upload / "frames").iterdir()]
+    assert len(texts) and not any(answer[:6] in text or answer[-6:] in text for text in texts)
+    assert any("endoffile" in text for text in texts), "only the answer is painted over"
+    for path in [p for p in upload.rglob("*") if p.is_file()]:
+        for spelling in spellings(answer):
             assert spelling not in path.read_bytes(), (path.name, spelling)
 
 

@@ -39,7 +39,7 @@ def finds(known: Passwords, *texts: str) -> list[bool]:
 
 
 def of(*typed: str) -> Passwords:
-    start = [
+    start: list[rec.Event] = [
         rec.WindowChanged(0, "a", "b", EDITOR),
         entry(0.1, False, ABOVE),
         *keys(0.2, "my name"),
@@ -124,7 +124,7 @@ def test_it_is_found_in_what_was_said(spoken: str) -> None:
 
 
 def test_where_it_belongs_it_is_no_secret_in_typed_text_and_elsewhere_it_is() -> None:
-    start = [
+    start: list[rec.Event] = [
         rec.WindowChanged(0, "a", "b", EDITOR),
         rec.Pressed(1, 50, 70, "left"),
         entry(1.1, True),
@@ -139,7 +139,7 @@ def test_where_it_belongs_it_is_no_secret_in_typed_text_and_elsewhere_it_is() ->
 
 def test_a_press_on_a_password_field_is_enough() -> None:
     field = rec.ElementSeen(5, "entry", "", FIELD, password=True)
-    start = [rec.WindowChanged(0, "a", "b", EDITOR), entry(1, False, ABOVE)]
+    start: list[rec.Event] = [rec.WindowChanged(0, "a", "b", EDITOR), entry(1, False, ABOVE)]
     press = rec.Pressed(5, 50, 70, "left")
     judge = Judge(Detectors([]), Denied())
     for event in [*start, press, field, *keys(6, "lantern"), entry(20, False, ABOVE)]:
