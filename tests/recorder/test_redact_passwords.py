@@ -149,7 +149,7 @@ def test_a_press_on_a_password_field_is_enough() -> None:
     # The pointer is beside it, or another was told to have the focus since.
     beside = rec.Pressed(5, 50, 200, "left")
     assert not passwords([*start, beside, field, *keys(6, "lantern")])
-    told = [
+    told: list[rec.Event] = [
         press,
         entry(5.1, False, NOTES),
         rec.ElementSeen(5.2, "entry", "", FIELD, password=True),
