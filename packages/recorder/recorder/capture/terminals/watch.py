@@ -9,7 +9,7 @@ from recorder.capture.sink import Sink
 from recorder.capture.terminals.line import asks_for_password
 from trajectory.recording import ElementSeen
 
-_OFTEN_S, _AFTER_S = 0.05, 2.0  # how often, and for how long after a key
+_OFTEN_S, _AFTER_S = 0.2, 2.0  # how often, and for how long after a key; each key asks as well
 _SOMETIMES_S = 0.25  # while a password is asked for, or nobody can tell
 _LATE_S = 0.5  # what is looked at later than this after a key says nothing about it
 _BACK_S = 30.0
