@@ -117,11 +117,7 @@ def test_the_whole_thread(stack: Stack, chromium: Browser, page: Page) -> None:
 
     # Finish.
     session = work.id
-    work.phase("ready")
-    page.keyboard.press("f")
-    page.fill("#finish-thought", "The page says that the episode is over.")
-    page.keyboard.press("Control+Enter")
-    page.wait_for_url(re.compile(r"/(queue/)?$"), timeout=TIMEOUT)
+    work.finish("The page says that the episode is over.")
 
     # -- review --------------------------------------------------------------------------------
     seat = chromium.new_context(viewport={"width": 1440, "height": 860})

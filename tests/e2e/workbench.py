@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from typing import Any
 
 from playwright.sync_api import Page, expect
@@ -98,12 +97,14 @@ class Workbench:
             expect(boxes).to_have_count(left - 1, timeout=TIMEOUT)
 
     def finish(self, thought: str) -> None:
-        """Say that the task is done; the page moves on."""
+        """Say that the task is done, and wait until the session is over; the page stays."""
+        session = self.id
         self.phase("ready")
         self.page.keyboard.press("f")
         self.page.fill("#finish-thought", thought)
         self.page.keyboard.press("Control+Enter")
-        self.page.wait_for_url(re.compile(r"/(queue/)?$"), timeout=TIMEOUT)
+        over = "select 1 from annotation_session where id = %s and status = 'submitted'"
+        until(lambda: self.stack.rows(over, session), f"end of session {session}")
 
     def skip(self) -> None:
         """Pass the task by, so that the next session may begin."""
