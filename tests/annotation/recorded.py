@@ -13,7 +13,7 @@ from PIL import Image
 
 from annotation.models import Recording
 from annotation.recordings import reviewing
-from trajectory.recording import FORMAT, ClockRead, FrameTaken, Stopped, to_line
+from trajectory.recording import FORMAT, AudioWritten, ClockRead, FrameTaken, Stopped, to_line
 
 SIZE = (320, 200)
 
@@ -159,3 +159,12 @@ def accept(row: Recording, *reviewers: Any) -> Recording:
     for reviewer in reviewers:
         row = reviewing.judge(row, reviewer=reviewer, verdict="accepted")
     return row
+
+
+def heard(recorded: Recorded) -> Recorded:
+    """Add a piece of sound to a recording; its bytes are no sound that anything could decode."""
+    recorded.files["audio/0001.flac"] = b"fLaC" + recorded.name.encode()
+    event = to_line(AudioWritten(2.0, "0001.flac", 16_000)) + "\n"
+    told = recorded.files["events.jsonl"].decode().splitlines(keepends=True)
+    recorded.files["events.jsonl"] = "".join([*told[:2], event, *told[2:]]).encode()
+    return recorded

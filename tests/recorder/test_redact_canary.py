@@ -6,7 +6,7 @@ import base64
 import importlib.util
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -139,30 +139,18 @@ def test_what_a_window_only_shows_is_found_by_reading_its_pictures(
 
     def shown() -> bool:
         hand("click", "1")
-        for path in recorded.folder.frames.iterdir():
-            if path.suffix == ".png" and path.name not in seen:
-                seen[path.name] = read(by, path)
-        return any(SHOWN in text for text in seen.values())
+        return any(SHOWN in text for text in glimpsed(recorded, by, seen))
 
     with program("xterm", "-T", title, "-e", "sh", "-c", words, env=environment):
         to_front(hand, title)
         hand("mousemove", "120", "90")
         until(shown, "a picture of the secret", deadline_s=60)
     recorded.stop()
-    ready = prepare(recorded.folder, tmp_path / "never.toml", found_by())
-    kept = {path.name for path in (ready.path / "frames").iterdir()}
-    assert any(SHOWN in text for name, text in seen.items() if name in kept), "removed already"
-    looking = Looking(ready)
-    looking.start()
-    looking.wait(60)
-    assert looking.state == "read"
-    upload = confirm(ready, Edits(tmp_path / "edits", steps=99, words=0), looking.redactions())
+    upload = looked_through(recorded, tmp_path, {n for n, text in seen.items() if SHOWN in text})
     texts = [read(by, path) for path in (upload / "frames").iterdir()]
     assert len(texts) and not any(SHOWN in text for text in texts)
     assert any("endoffile" in text for text in texts), "only the secret is painted over"
-    for path in [p for p in upload.rglob("*") if p.is_file()]:
-        for spelling in spellings(CANARY):
-            assert spelling not in path.read_bytes(), (path.name, spelling)
+    in_no_byte(upload, CANARY)
 
 
 @needs_ocr
@@ -191,10 +179,7 @@ def test_what_was_typed_at_a_prompt_is_found_where_a_terminal_shows_it(
 
     def shown() -> bool:
         hand("click", "1")
-        for path in recorded.folder.frames.iterdir():
-            if path.suffix == ".png" and path.name not in seen:
-                seen[path.name] = read(by, path)
-        return any(answer in text for text in seen.values())
+        return any(answer in text for text in glimpsed(recorded, by, seen))
 
     title = "a prompt"  # a number in it may be taken for a telephone's
     script = 'read -s x; read y; echo; echo "$x"; echo; echo end of file; exec sleep 600'
@@ -210,19 +195,35 @@ def test_what_was_typed_at_a_prompt_is_found_where_a_terminal_shows_it(
         hand("key", "Return")
         until(shown, "a picture of the answer", deadline_s=60)
     recorded.stop()
-    ready = prepare(recorded.folder, tmp_path / "never.toml", found_by())
-    kept = {path.name for path in (ready.path / "frames").iterdir()}
-    assert any(answer in text for name, text in seen.items() if name in kept), "removed already"
+    upload = looked_through(recorded, tmp_path, {n for n, text in seen.items() if answer in text})
+    texts = [read(by, path) for path in (upload / "frames").iterdir()]
+    assert len(texts) and not any(answer[:6] in text or answer[-6:] in text for text in texts)
+    assert any("endoffile" in text for text in texts), "only the answer is painted over"
+    in_no_byte(upload, answer)
+
+
+def glimpsed(recorded: Recorded, by: Reader, seen: dict[str, str]) -> Iterable[str]:
+    """Read the pictures that were taken since; return what all of them show."""
+    for path in recorded.folder.frames.iterdir():
+        if path.suffix == ".png" and path.name not in seen:
+            seen[path.name] = read(by, path)
+    return seen.values()
+
+
+def looked_through(recorded: Recorded, home: Path, showing: set[str]) -> Path:
+    """Redact, read the pictures and confirm; return what would leave. `showing` are pictures of the secret."""
+    ready = prepare(recorded.folder, home / "never.toml", found_by())
+    assert showing & {path.name for path in (ready.path / "frames").iterdir()}, "removed already"
     looking = Looking(ready)
     looking.start()
     looking.wait(60)
     assert looking.state == "read"
-    upload = confirm(ready, Edits(tmp_path / "edits", steps=99, words=0), looking.redactions())
-    texts = [read(by, path) for path in (upload / "frames").iterdir()]
-    assert len(texts) and not any(answer[:6] in text or answer[-6:] in text for text in texts)
-    assert any("endoffile" in text for text in texts), "only the answer is painted over"
+    return confirm(ready, Edits(home / "edits", steps=99, words=0), looking.redactions())
+
+
+def in_no_byte(upload: Path, secret: str) -> None:
     for path in [p for p in upload.rglob("*") if p.is_file()]:
-        for spelling in spellings(answer):
+        for spelling in spellings(secret):
             assert spelling not in path.read_bytes(), (path.name, spelling)
 
 
