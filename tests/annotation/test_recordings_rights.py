@@ -27,7 +27,7 @@ def sender(stranger: Any) -> Sender:
 def test_withdrawing_reaches_blobs_session_and_datasets(
     sender: Sender, queue: Any, stranger: Any, reviewer: Any, admin_user: Any
 ) -> None:
-    recorded = Recorded()
+    recorded, before = Recorded(), erasure.unfinished()  # other tests' people share this store
     row = accept(arrived(sender, queue, recorded), reviewer, admin_user)
     frozen = datasets.freeze(name="ct-2", pool="ct", filters=Filters(), by=None)
     page = signed_in(stranger)
@@ -42,7 +42,7 @@ def test_withdrawing_reaches_blobs_session_and_datasets(
     assert Dataset.objects.get(pk=frozen.pk).erased_at is not None
     for data in recorded.files.values():
         assert not store.exists(sha(data))
-    assert erasure.erase_withdrawn() == 0 and erasure.unfinished() == []
+    assert erasure.erase_withdrawn() == 0 and set(erasure.unfinished()) <= set(before)
     rights.withdraw(row)
 
 

@@ -115,6 +115,14 @@ def test_a_restored_machine_has_undone_what_was_done(provider: QemuProvider, sta
 
 def test_a_machine_outlives_who_started_it_and_its_bridge(provider: QemuProvider) -> None:
     state = provider._state
+    try:
+        _orphaned(provider, state)
+    finally:
+        for handle in provider.running():
+            provider.stop(handle)
+
+
+def _orphaned(provider: QemuProvider, state: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from sandbox.provider import SandboxSpec\n"
         "from sandbox.providers.qemu.provider import QemuProvider\n"

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from sandbox.provider import DesktopLost
+from sandbox.providers.qemu.front import THERE
 
 _START_S = 60.0
 _ANSWER_S = 150.0
+_PROBE_S = 5.0
 
 
 def open(state: Path, name: str, renewal: dict[str, Any]) -> None:
@@ -82,8 +84,10 @@ def _start(state: Path) -> subprocess.Popen[bytes]:
 
 def _reachable(path: Path) -> bool:
     with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(_PROBE_S)
         try:
             probe.connect(str(path))
+            probe.sendall(f"GET {THERE} HTTP/1.1\r\nHost: bridge\r\n\r\n".encode())
+            return probe.recv(12) == b"HTTP/1.1 200"
         except OSError:
             return False
-    return True

@@ -13,6 +13,8 @@ from sandbox.providers.qemu.pictures import Screen
 _MAX_HEAD = 64 << 10
 _MAX_BODY = 64 << 20
 _OBSERVE = (b"POST", b"/v1/observe")
+THERE = "/v1/bridge"
+"""What the bridge answers itself: a socket of one that is being killed still takes connections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,9 @@ class _Client:
         while (request := await _request(self._reader)) is not None:
             if (request.method, request.path) == _OBSERVE and request.length <= _MAX_HEAD:
                 await self._observe(request, await self._reader.readexactly(request.length))
+            elif (request.method, request.path) == (b"GET", THERE.encode()):
+                self._writer.write(_answer(b"{}", b""))
+                await self._writer.drain()
             else:
                 await self._inside(request)
 
