@@ -278,6 +278,31 @@ def test_broken_episodes_are_replaced_until_too_many_break(feed):
         feeder.tick()
 
 
+def test_an_episode_that_breaks_during_the_look_is_replaced_before_the_stream_ends(
+    feed, monkeypatch
+):
+    feeder = feed(staleness=4)
+    rollout = rollout_of(feeder)
+    rollouts.resume(rollout)
+    last = rollout.episodes.order_by("pk").last()
+    rollout.episodes.filter(pk=last.pk).update(state=Episode.State.RUNNING)
+    play(11)
+    feeder.tick()
+    replace = feeder._replace_broken
+
+    def replace_and_break(rollout):
+        done = replace(rollout)
+        rollout.episodes.filter(pk=last.pk, state="running").update(state=Episode.State.BROKEN)
+        rollouts.settle(rollout.pk)
+        return done
+
+    monkeypatch.setattr(feeder, "_replace_broken", replace_and_break)
+    feeder.tick()
+    assert len(stream(feeder)[0]) == 11 and not stream(feeder)[1]
+    feeder.tick()
+    assert rollout_of(feeder).total == 13 and not stream(feeder)[1]
+
+
 def test_episodes_without_tokens_fail_with_the_way_out(feed):
     feeder = feed()
     feeder.tick()

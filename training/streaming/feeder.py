@@ -54,8 +54,10 @@ class Feeder:
             raise Unlearnable(f"its rollout {rollout.name} failed: {rollout.error}")
         if not rollout.ended:
             self._serve(rollout)
-        self._replace_broken(rollout)
-        rollout.refresh_from_db(fields=["state"])  # before its episodes: none comes after its end
+        # Before what broke and what is finished is counted: nothing comes after its end.
+        rollout.refresh_from_db(fields=["state", "total"])
+        if self._replace_broken(rollout):
+            rollout.refresh_from_db(fields=["state", "total"])
         self._feed(rollout)
 
     # -- weights ---------------------------------------------------------------------------------
@@ -108,12 +110,15 @@ class Feeder:
 
     # -- episodes --------------------------------------------------------------------------------
 
-    def _replace_broken(self, rollout: Rollout) -> None:
-        """Have others played instead of episodes that broke for good; raises Unlearnable."""
+    def _replace_broken(self, rollout: Rollout) -> int:
+        """Have others played instead of episodes that broke for good; returns how many.
+
+        Raises Unlearnable.
+        """
         wanted = self.run.config["updates"] * self.run.config["batch"]
         broken = rollout.episodes.filter(state=Episode.State.BROKEN).count()
         if broken <= rollout.total - wanted:
-            return
+            return 0
         done = rollout.episodes.filter(state=Episode.State.DONE).count()
         if broken > BROKEN_LEAST and broken > BROKEN_SHARE * (broken + done):
             raise Unlearnable(
@@ -127,7 +132,7 @@ class Feeder:
         def more(after: int, count: int) -> Iterable[tuple[str, str, int, int]]:
             return plan.episodes_of(tasks, count, group=group, seed=seed, after=after)
 
-        rollouts.replace_broken(rollout, more, wanted=wanted)
+        return rollouts.replace_broken(rollout, more, wanted=wanted)
 
     def _feed(self, rollout: Rollout) -> None:
         if self._ended:
