@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from agent.dialects import DialectError, Frame, LossyConversion, frame_of
+from agent.dialects import DialectError, Frame, LossyConversion, ParseError, frame_of
 from agent.dialects.tools import State, ToolDialect, read_all
 from agent.policies.endpoint import post
 from agent.policies.wires import Chat, Question, Reply, wire_of
@@ -68,7 +68,7 @@ class ToolPolicy:
         if request.hint:
             text += f"\n\nThe person beside you says: {request.hint.strip()}"
         shown = request.pictures or self.history_n
-        earlier = request.history[len(request.history) - max(shown - 1, 0) :]
+        earlier = request.history[max(len(request.history) - max(shown - 1, 0), 0) :]
         seen = [step.observation for step in earlier if step.observation.screenshot]
         names = [observation.screenshot for observation in (*seen, request.observation)]
         if len(names) > 1:
@@ -93,6 +93,9 @@ class ToolPolicy:
 
     def _actions(self, reply: Reply, request: PolicyRequest) -> tuple[Action, ...]:
         if not reply.calls:
+            if reply.cut or not reply.text:
+                why = reply.cut or "it has neither a call nor a word"
+                raise ParseError(f"the answer is no action and no end: {why}")
             return (Finish(reply.text),)  # the end is a message without a call
         state = State().after(*(step.action for step in request.history))
         return read_all(self.dialect, reply.calls, frame_of(request.observation), state)

@@ -32,10 +32,14 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a model said, and the calls that it wants in their order."""
+    """What a model said, and the calls that it wants in their order.
+
+    `cut` says why the answer ended before its model was done, as its API names it; "" where it was.
+    """
 
     text: str
     calls: tuple[Call, ...]
+    cut: str = ""
 
 
 class Wire(Protocol):
@@ -89,7 +93,7 @@ class Responses:
                 calls.append(item)
             for part in (*_items(item, "summary"), *_items(item, "content")):
                 texts.append(str(part.get("text") or ""))
-        return _reply(texts, calls)
+        return _reply(texts, calls, answer.get("status"), ("completed",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +140,7 @@ class Messages:
         blocks = _items(answer, "content")
         texts = [str(block.get("text") or block.get("thinking") or "") for block in blocks]
         calls = [block for block in blocks if block.get("type") == "tool_use"]
-        return _reply(texts, calls)
+        return _reply(texts, calls, answer.get("stop_reason"), ("end_turn", "tool_use"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +174,7 @@ class Generate:
         parts = _items(first.get("content") or {}, "parts")
         calls = [part["functionCall"] for part in parts if part.get("functionCall")]
         texts = [str(part.get("text") or "") for part in parts]
-        return _reply(texts, calls)
+        return _reply(texts, calls, first.get("finishReason"), ("STOP",))
 
 
 _BLOCK = re.compile(r"<tool_call>(.*?)(?:</tool_call>|$)|```(\w*)\n(.*?)(?:```|$)", re.DOTALL)
@@ -180,11 +184,13 @@ _BLOCK = re.compile(r"<tool_call>(.*?)(?:</tool_call>|$)|```(\w*)\n(.*?)(?:```|$
 class Chat:
     """/v1/chat/completions: calls stand in `tool_calls`, or as JSON (or a script) in the text.
 
-    `bare` dialects have no name around their values; `script` ones are code.
+    `bare` dialects have no name around their values; `script` ones are code. In a dialect that
+    `ends_in_words` no call says that the task is done.
     """
 
     bare: bool = False
     script: bool = False
+    ends_in_words: bool = False
 
     def path(self, model: str) -> str:
         return "/v1/chat/completions"
@@ -212,9 +218,9 @@ class Chat:
         for call in _items(message, "tool_calls"):
             function = call.get("function") or {}
             calls.append(self._bared(function) if self.bare or self.script else function)
-        if not calls:
+        if not calls and ("{" in text or not self.ends_in_words):
             text, calls = self._written(text)
-        return _reply([text], calls)
+        return _reply([text], calls, choice.get("finish_reason"), ("stop", "tool_calls"))
 
     def _bared(self, function: Mapping[str, Any]) -> Call:
         arguments = function.get("arguments") or {}
@@ -248,8 +254,12 @@ def _items(record: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
-def _reply(texts: Sequence[str], calls: Sequence[Call]) -> Reply:
-    return Reply("\n".join(filter(None, texts)).strip(), tuple(calls))
+def _reply(
+    texts: Sequence[str], calls: Sequence[Call], ended: object, whole: Sequence[str]
+) -> Reply:
+    """Return a reply; `ended` is how its API says that it ended, `whole` the ways that are good."""
+    cut = "" if ended is None or ended in whole else str(ended)
+    return Reply("\n".join(filter(None, texts)).strip(), tuple(calls), cut)
 
 
 _WIRES: dict[str, Wire] = {
@@ -260,6 +270,7 @@ _WIRES: dict[str, Wire] = {
     "osworld": Chat(bare=True),
     "android": Chat(bare=True),
     "pyautogui": Chat(script=True),
+    "playwright-mcp": Chat(ends_in_words=True),
 }
 
 

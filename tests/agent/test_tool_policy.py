@@ -16,6 +16,7 @@ from agent import policies
 from agent.dialects import Frame
 from agent.dialects.tools import NAMES, State, load, write_all
 from agent.models import Deployment
+from agent.policies.calling import ToolPolicy
 from agent.policies.wires import Generate, Messages, Responses, wire_of
 from agent.policy import Policy, PolicyMisconfigured, PolicyRequest
 from trajectory import Actor, Click, Finish, Hotkey, Observation, Shell, Step
@@ -133,7 +134,7 @@ def test_the_history_is_told_as_the_model_writes_it(vendor: Vendor) -> None:
     assert said.count(PICTURE) == 2
 
 
-@pytest.mark.parametrize("name", ["openai", "anthropic-20251124", "gemini"])
+@pytest.mark.parametrize("name", ["openai", "anthropic-20251124", "gemini", "playwright-mcp"])
 def test_an_answer_without_a_call_is_the_end(name: str) -> None:
     vendor = Vendor(name)
     vendor.said = "It is 42."
@@ -185,3 +186,41 @@ def test_a_deployment_that_no_policy_can_be_made_of_is_refused(
 
 def test_every_tool_dialect_can_be_chosen_in_the_admin() -> None:
     assert set(NAMES) <= set(Deployment.Dialect.values)
+
+
+@pytest.mark.parametrize("steps, seen", [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (9, 5)])
+def test_as_many_screenshots_are_shown_as_there_are_and_the_deployment_says(
+    steps: int, seen: int
+) -> None:
+    policy = Vendor("openai").policy(history_n=5)
+    history = tuple(Step(n, SEEN, "", CLICK, Actor.AGENT) for n in range(steps))
+    assert isinstance(policy, ToolPolicy)
+    assert len(policy.question(PolicyRequest("Go on.", history, SEEN)).pictures) == seen
+
+
+@pytest.mark.parametrize(
+    "name, answer, why",
+    [
+        ("openai", {"status": "incomplete", "output": [{"type": "reasoning"}]}, "incomplete"),
+        ("openai", {"output": [{"type": "message", "content": [{"type": "refusal"}]}]}, "neither"),
+        (
+            "anthropic-20251124",
+            {"stop_reason": "max_tokens", "content": [{"type": "text", "text": "I would"}]},
+            "max_tokens",
+        ),
+        ("gemini", {"promptFeedback": {"blockReason": "SAFETY"}}, "neither"),
+        ("gemini", {"candidates": [{"finishReason": "MAX_TOKENS"}]}, "MAX_TOKENS"),
+        (
+            "playwright-mcp",
+            {"choices": [{"finish_reason": "length", "message": {"content": "I would"}}]},
+            "length",
+        ),
+    ],
+)
+def test_an_answer_that_was_cut_off_or_refused_is_not_the_end(
+    name: str, answer: dict[str, Any], why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vendor = Vendor(name)
+    monkeypatch.setattr(vendor, "answer", lambda: answer)
+    (candidate,) = vendor.policy().propose(PolicyRequest("Count.", (), SEEN), 1)
+    assert candidate.action is None and why in candidate.error
