@@ -197,7 +197,7 @@ def test_a_batch_is_the_oldest_episodes_and_groups_stay_together(tmp_path, tiny_
     assert pool.choose(4, group=4) == [made[n].id for n in (4, 5, 6, 7)]
     assert pool.choose(8, group=4) == []
     # Nothing more will be admitted: what is there has to do.
-    assert pool.choose(8, group=4, most=8) == [made[n].id for n in (4, 5, 6, 7, 0, 1, 2, 8)]
+    assert pool.choose(8, group=4, admitted=8) == [made[n].id for n in (4, 5, 6, 7, 0, 1, 2, 8)]
     pool.take(pool.choose(4, group=4))
     append(tmp_path, [made[3], made[0]], end=True)  # one of them comes again
     pool.look()
@@ -206,6 +206,23 @@ def test_a_batch_is_the_oldest_episodes_and_groups_stay_together(tmp_path, tiny_
     again = Pool(tmp_path, [made[n].id for n in (0, 4, 5, 6, 7)])
     again.look()
     assert list(again.waiting) == [made[n].id for n in (1, 2, 8, 3)]
+
+
+def test_groups_that_lack_members_never_keep_an_update_waiting_for_ever(tmp_path, tiny_llama):
+    # Batches of one group of 4, staleness 1: 8 episodes are admitted, and 4 more with each update.
+    made = play(load(tiny_llama), 16, seed=1, group=4)
+    append(tmp_path, [made[n] for n in (0, 1, 2, 4, 5, 6, 8, 9)])  # two of them broke for good
+    pool = Pool(tmp_path, ())
+    pool.look()
+    first = pool.choose(4, group=4, admitted=8)
+    assert first == [made[n].id for n in (0, 1, 2, 4, 5, 6)]  # whole groups: more than a batch
+    pool.take(first)
+    append(tmp_path, [made[n] for n in (10, 12, 13, 14)])  # two more broke: none is complete
+    pool.look()
+    assert pool.choose(4, group=4, admitted=12) == [made[n].id for n in (8, 9, 10, 12, 13, 14)]
+    again = Pool(tmp_path, first)
+    again.look()
+    assert again.choose(4, group=4, admitted=12)
 
 
 def test_the_ledger_drops_a_line_that_a_kill_cut_short(tmp_path):

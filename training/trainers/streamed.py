@@ -122,7 +122,7 @@ class Streamed:
                         raise Refused(f"update {k} used episodes that the stream lacks now")
                 elif ids := self.pool.choose(
                     pace.batch, group=pace.group,
-                    most=(pace.staleness + 1) * pace.batch,
+                    admitted=(pace.staleness + k) * pace.batch,
                 ):  # fmt: skip
                     self.ledger.append(Update(k, ids, f"{pace.name}-step-{k}"))
                     word = ids

@@ -103,14 +103,16 @@ class Pool:
         """Return these episodes; they are gone from the pool."""
         return [self.waiting.pop(name) for name in ids]
 
-    def choose(self, batch: int, *, group: int = 1, most: int = 0) -> list[str]:
+    def choose(self, batch: int, *, group: int = 1, admitted: int = 0) -> list[str]:
         """Return the ids of the next batch, oldest first; none while it isn't there.
 
         With `group` above 1 a batch has whole groups: those that are complete, in the order in which
-        they became so. Where `most` episodes wait, nothing more will be admitted before an update:
-        groups that lack members are taken too. A stream that has ended gives a shorter last batch.
+        they became so. Once `admitted` episodes have come in all, those learnt from included, none
+        will follow before an update: groups that lack members are taken too. A stream that has ended
+        gives a shorter last batch.
         """
         waiting = list(self.waiting.values())
+        last = self.ended or bool(admitted and len(self._seen) >= admitted)
         if group == 1:
             ready = waiting if len(waiting) >= batch or self.ended else []
             return [episode.id for episode in ready[:batch]]
@@ -120,12 +122,11 @@ class Pool:
         order = {episode.id: n for n, episode in enumerate(waiting)}
         complete = [ids for ids in members.values() if len(ids) >= group]
         ready_groups = sorted(complete, key=lambda ids: order[ids[group - 1]])
-        if self.ended or (most and len(waiting) >= most):
+        if last:
             ready_groups += [ids for ids in members.values() if len(ids) < group]
         chosen: list[str] = []
         for ids in ready_groups:
             if len(chosen) >= batch:
                 break
             chosen += ids
-        enough = len(chosen) >= batch or self.ended or (most and len(waiting) >= most)
-        return chosen if enough else []
+        return chosen if last or len(chosen) >= batch else []
