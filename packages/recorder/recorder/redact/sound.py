@@ -9,6 +9,7 @@ from recorder.redact.redactions import RedactionError
 
 MARGIN_S = 0.25  # the clocks of sound and input differ, and a word begins before it is heard
 _BLOCK = 65_536
+_END_S = 1e7  # longer than any piece: what has no end is silent to its last sample
 
 
 def silenced(source: Path, target: Path, spans: Iterable[tuple[float, float]], rate: int) -> int:
@@ -24,8 +25,8 @@ def silenced(source: Path, target: Path, spans: Iterable[tuple[float, float]], r
             f"soundfile is missing ({error}): no sound can be silenced, and the recording stays "
             "here. pip install soundfile"
         ) from None
-    silent = [(int((a - MARGIN_S) * rate), int((b + MARGIN_S) * rate) + 1) for a, b in spans
-              if b > -MARGIN_S and a < 1e7]  # fmt: skip
+    silent = [(int((a - MARGIN_S) * rate), int((min(b, _END_S) + MARGIN_S) * rate) + 1)
+              for a, b in spans if b > -MARGIN_S and a < _END_S]  # fmt: skip
     at = 0
     with soundfile.SoundFile(source) as old:
         with soundfile.SoundFile(
