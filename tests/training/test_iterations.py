@@ -21,7 +21,7 @@ from tests.training.iteration_parts import (  # noqa: F401
     whole,
 )
 from training.errors import BadConfig, WrongState
-from training.iterations import driver, iterations
+from training.iterations import driver, iterations, serving
 from training.models import Checkpoint, Iteration, Promotion, Rollout, Run
 from training.rollouts import rollouts
 from training.runs import runs
@@ -286,6 +286,40 @@ def test_a_rollout_that_failed_is_played_anew(begin):
     assert row.rollout != first and row.rollout.name == "iteration-1-collect-2"
     assert row.phases["collect"]["tries"][0]["name"] == "iteration-1-collect"
     assert whole(row).state == State.DONE
+
+
+def test_what_still_plays_is_ended_before_it_is_played_anew(begin, monkeypatch):
+    row = begin()
+    play(turn(row).rollout)
+    row = turn(row)
+    first = row.baseline
+    Rollout.objects.filter(pk=first.rollout_id).update(state=Rollout.State.RUNNING)
+
+    def gone(row, wanted):
+        raise serving.ServerFailed("the policy server does not come up")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(serving, "ready", gone)
+        row = turn(row)
+    assert row.state == State.FAILED and "does not come up" in row.error
+    iterations.retry(row)
+    row = turn(row)
+    assert row.baseline != first
+    assert Rollout.objects.get(pk=first.rollout_id).state == Rollout.State.CANCELLED
+
+
+def test_a_baseline_of_which_nothing_could_be_judged_is_played_anew(begin):
+    row = begin()
+    play(turn(row).rollout)
+    row = turn(row)
+    first = row.baseline
+    first.rollout.episodes.update(state="broken")
+    Rollout.objects.filter(pk=first.rollout_id).update(state=Rollout.State.DONE)
+    row = turn(row)
+    assert row.state == State.FAILED and "every environment broke" in row.error
+    iterations.retry(row)
+    row = turn(row)
+    assert row.state == State.RUNNING and row.baseline != first
 
 
 def test_one_that_was_followed_is_not_tried_again(begin):

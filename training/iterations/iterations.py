@@ -197,6 +197,8 @@ def retry(row: Iteration) -> Iteration:
             record = {"state": "again", "tries": [*record.get("tries", ()), tried]}
             if phase.link:
                 setattr(locked, phase.link, None)
+            if child is not None:
+                _stop(child)  # else it would play on, with whatever its server loads next
         locked.phases[phase.name] = record
         locked.state, locked.error, locked.finished_at = State.RUNNING, "", None
         locked.server_since, locked.server_trouble, locked.server_refuses = None, "", ""
@@ -214,12 +216,8 @@ def cancel(row: Iteration) -> Iteration:
         locked = _lock(row)
         _require(locked, (State.RUNNING, State.PAUSED, State.FAILED), "cancelled")
         child = child_of(locked)
-        if isinstance(child, Run):
-            _quietly(runs.cancel, child)
-        elif isinstance(child, Evaluation):
-            _quietly(evaluations.cancel, child)
-        elif child is not None:
-            _quietly(rollouts.cancel, child)
+        if child is not None:
+            _stop(child)
         locked.state, locked.finished_at, locked.remaining = State.CANCELLED, timezone.now(), 0
         locked.save(update_fields=["state", "finished_at", "remaining"])
         _soon()  # it stops the server
@@ -273,6 +271,16 @@ def _no_server(server: Deployment, deployment: Deployment) -> str:
 def _require(row: Iteration, states: tuple[str, ...], what: str) -> None:
     if row.state not in states:
         raise WrongState(f"{row.name} is {row.state}: it can't be {what}")
+
+
+def _stop(child: Child) -> None:
+    """End what a phase made, where it has not ended."""
+    if isinstance(child, Run):
+        _quietly(runs.cancel, child)
+    elif isinstance(child, Evaluation):
+        _quietly(evaluations.cancel, child)
+    else:
+        _quietly(rollouts.cancel, child)
 
 
 def _quietly(verb: object, child: object) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from django.db.models import Exists, OuterRef
+
 from training.errors import WrongState
 from training.evaluations import evaluations, suites
 from training.iterations.phase import Look, Name, child_name, config_of
 from training.iterations.schedule import fresh_seeds
-from training.models import Evaluation, Iteration, Rollout
+from training.models import Episode, Evaluation, Iteration, Rollout
 from training.rollouts import rollouts
 
 # -- playing --------------------------------------------------------------------------------------
@@ -82,7 +84,9 @@ def _known_baseline(row: Iteration) -> Evaluation | None:
         rollout__deployment=row.server,
         rollout__state=Rollout.State.DONE,
     )
-    return rows.order_by("-pk").first()
+    # Where every environment broke nothing was measured: to be tried again, not to be known.
+    judged = Episode.objects.filter(state=Episode.State.DONE).exclude(reward=None)
+    return rows.filter(Exists(judged.filter(rollout=OuterRef("rollout")))).order_by("-pk").first()
 
 
 def evaluate_candidate(row: Iteration, prepared: object) -> None:
