@@ -87,7 +87,9 @@ def pictures_of(whose: Person, sessions: Collection[int]) -> set[str]:
 
     All that a person recorded goes with them, sound and events as well.
     """
-    recorded = RecordingFile.objects.filter(recording__in=recordings_of(whose)).order_by()
+    mine = RecordingFile.objects.filter(recording__in=recordings_of(whose))
+    # What was only announced may be somebody else's.
+    recorded = mine.filter(stored=True).order_by()
     found: set[str | None] = set(recorded.values_list("sha256", flat=True).distinct())
     for rows, names in (
         (Step.objects.filter(session__in=sessions), ("screenshot", "observation__screenshot")),

@@ -19,6 +19,8 @@ FILES = 100_000
 FILE_BYTES = 1 << 30
 RECORDING_BYTES = 8 << 30
 ABOUT_CHARACTERS = 20_000  # of recording.json
+OURS = ("seconds", "drift_s", "sounds", "to_delete")  # what is noted beside it here
+LAST_START = 1e11  # seconds since the epoch: three thousand years from now
 NEEDED = ("recording.json", "events.jsonl", "steps.jsonl")
 PATH = re.compile(
     r"(recording\.json|(events|steps|words|redactions)\.jsonl"
@@ -69,6 +71,11 @@ def read(body: Mapping[str, Any]) -> Manifest:
         raise _bad("recording", "must be recording.json of the same id and format")
     if len(json.dumps(about)) > ABOUT_CHARACTERS:
         raise _bad("recording", f"is longer than {ABOUT_CHARACTERS} characters")
+    if given := sorted(set(OURS) & set(about)):
+        raise _bad("recording", f"must not have {given[0]}: the server notes that itself")
+    start = about.get("wall_start", 0.0)
+    if not isinstance(start, (int, float)) or not 0 <= start < LAST_START:
+        raise _bad("recording.wall_start", "must be seconds since the epoch")
     kind = about.get("kind")
     if kind not in ("demonstration", "exploration"):
         raise _bad("recording.kind", "must be demonstration or exploration")

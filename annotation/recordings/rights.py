@@ -40,9 +40,7 @@ def withdraw(recording: Recording, *, cause: str = "", spare: Collection[str] = 
         if row.status in spare:
             return row
         # Written down before anything goes: who comes again finds what is left to delete.
-        left = sorted(
-            {*row.about.get("to_delete", ()), *row.files.values_list("sha256", flat=True)}
-        )
+        left = sorted({*row.about.get("to_delete", ()), *_given(row)})
         if row.status != Recording.Status.WITHDRAWN:
             row.cause = cause
         row.status, row.fingerprint = Recording.Status.WITHDRAWN, ""
@@ -61,6 +59,14 @@ def withdraw(recording: Recording, *, cause: str = "", spare: Collection[str] = 
         Task.objects.filter(external_id=f"recording/{row.name}").delete()
     Recording.objects.filter(pk=row.pk).update(about={})
     return row
+
+
+def _given(row: Recording) -> Iterator[str]:
+    """Yield the sha256 of what came whole: what was only announced may be somebody else's blob."""
+    for file in row.files.all():
+        # Of one that is whole in the spool a killed process may have put the blob already.
+        if file.stored or spool.sha256_of(row.name, file.sha256) == file.sha256:
+            yield file.sha256
 
 
 def withdrawn_sessions() -> QuerySet[Session]:
