@@ -87,7 +87,7 @@ def _read(call: Call, frame: Frame) -> Action:
         text = call.take(key)
         if text is None and key == "element" and call.positional:
             text = call.positional[0]
-        match = re.fullmatch(r"\s*\[?(\d+)\]?\s*", text or "")
+        match = re.fullmatch(r"\s*\[?(\d{1,9})\]?\s*", text or "")
         if match is None:
             raise ParseError(f"{call.name} needs {key}=<number>, not {quote(text or '')}")
         number = int(match.group(1))

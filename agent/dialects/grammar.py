@@ -62,9 +62,9 @@ def split_reply(text: str) -> tuple[str, str, str]:
     Reads Thought / Action blocks with either colon, Reflection and Action_Summary parts, <think>
     blocks, <computer_env> wrappers, <answer> and XML tool calls. Raises ParseError without an action.
     """
-    if match := _XML.search(text):
+    if (match := _XML.search(text)) and not _in_a_call(text, match.start()):
         return _thought(text[: match.start()]), text[match.start() :].strip(), "xml"
-    if match := _ANSWER.search(text):
+    if (match := _ANSWER.search(text)) and not _in_a_call(text, match.start()):
         return _thought(text[: match.start()]), match.group(1).strip(), "answer"
     # The last one that starts a line: a thought may talk about an "Action:".
     found = list(_ACTION_LINE.finditer(text)) or list(_ACTION_INLINE.finditer(text))
@@ -72,6 +72,21 @@ def split_reply(text: str) -> tuple[str, str, str]:
         raise ParseError(f'no "Action:" in {quote(text)}')
     last = found[-1]
     return _thought(text[: last.start()]), text[last.end() :].strip(), "calls"
+
+
+def _in_a_call(text: str, at: int) -> bool:
+    """Whether `at` lies in an argument of the calls before it: who types a tag says no such thing."""
+    found = [match.end() for match in _ACTION_LINE.finditer(text, 0, at)]
+    found = found or [match.end() for match in _ACTION_INLINE.finditer(text, 0, at)]
+    place = found[-1] if found else at
+    while (match := _NAME.match(text, place)) and match.end() <= at:
+        try:
+            _, place = _read_arguments(Call(match.group(1)), text, match.end())
+        except ParseError:
+            return False
+        if at < place:
+            return True
+    return False
 
 
 def _thought(head: str) -> str:

@@ -40,6 +40,7 @@ SCROLL_NOTCHES = 5
 """A model that says only a direction means this many notches."""
 WAIT_MS = 5000
 """What `wait()` means to the UI-TARS family."""
+MAX_SECONDS = 3600
 
 DIRECTIONS = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
 
@@ -235,10 +236,13 @@ def read_place(text: str, frame: Frame, coordinates: Coordinates) -> Point:
 
 
 def read_seconds(text: str) -> int:
-    """Return the milliseconds of a number of seconds, as '2', '0.5' or '2s'; raises ParseError."""
+    """Return the milliseconds of a number of seconds, as '2', '0.5' or '2s'.
+
+    Raises ParseError, above an hour too.
+    """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*s?\s*", text)
-    if match is None:
-        raise ParseError(f"{quote(text)} is not a number of seconds")
+    if match is None or float(match.group(1)) > MAX_SECONDS:
+        raise ParseError(f"{quote(text)} is not a number of seconds up to {MAX_SECONDS}")
     return round(float(match.group(1)) * 1000)
 
 

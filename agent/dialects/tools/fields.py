@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from typing import TypeVar, cast
 
@@ -12,6 +11,8 @@ from agent.dialects.grammar import LossyConversion, ParseError, quote
 from trajectory import Point
 
 Size = tuple[int, int]
+LARGEST = 1e9
+"""No place, count or time is larger; sums and products of such numbers are exact."""
 _Word = TypeVar("_Word", bound=str)
 
 
@@ -22,10 +23,10 @@ class Fields:
         if isinstance(values, str):  # OpenAI-compatible servers send arguments as JSON text
             try:
                 values = json.loads(values)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise ParseError(f"{name}: the arguments are no JSON: {error}") from None
         if not isinstance(values, Mapping):
-            raise ParseError(f"{name}: the arguments are no object but {quote(repr(values))}")
+            raise ParseError(f"{name}: the arguments are no object but {shown(values)}")
         self.name = name
         self._left = {str(key): value for key, value in values.items() if value is not None}
 
@@ -45,7 +46,7 @@ class Fields:
     def text(self, key: str, default: str | None = None) -> str:
         value = default if default is not None and not self.has(key) else self.need(key)
         if not isinstance(value, str):
-            raise ParseError(f"{self.name}: {key} is no text but {quote(repr(value))}")
+            raise ParseError(f"{self.name}: {key} is no text but {shown(value)}")
         return value
 
     def flag(self, key: str, default: bool) -> bool:
@@ -92,17 +93,25 @@ class Fields:
             raise ParseError(f"{self.name} has no field {sorted(self._left)[0]!r}")
 
 
+def shown(value: object) -> str:
+    """Return a value quoted for a message, whatever a model has written."""
+    try:
+        return quote(repr(value))
+    except ValueError:
+        return "a number of thousands of digits"
+
+
 def number(value: object, what: str) -> float:
-    """Return a finite number; raises ParseError."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ParseError(f"{what} is no number but {quote(repr(value))}")
+    """Return a number of at most LARGEST either way; raises ParseError."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
+        raise ParseError(f"{what} is no number up to {LARGEST:g} but {shown(value)}")
     return value
 
 
 def pair_in(value: object, size: Size, frame: Frame, what: str) -> Point:
     """Return the pixel of [x, y]; raises ParseError."""
     if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:
-        raise ParseError(f"{what} is no pair of numbers but {quote(repr(value))}")
+        raise ParseError(f"{what} is no pair of numbers but {shown(value)}")
     return place_in(number(value[0], what), number(value[1], what), size, frame, what)
 
 

@@ -146,7 +146,8 @@ def _calls(code: str) -> list[tuple[str, dict[str, Any]]]:
                     raise ParseError(f"there is no time.{attr} here")
                 calls.append((name, _arguments(name, called)))
             case _:
-                raise ParseError(f"not a plain call of pyautogui: {quote(ast.unparse(statement))}")
+                said = ast.get_source_segment(code, statement) or code
+                raise ParseError(f"not a plain call of pyautogui: {quote(said)}")
     return calls
 
 
