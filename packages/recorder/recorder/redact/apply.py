@@ -28,12 +28,16 @@ INPUT = (
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A recording to read: its folder, its events in the order of their times, its words, its screen."""
+    """A recording to read: its folder, its events in the order of their times, its words.
+
+    `screen` is the size, in pixels, in which places on pictures are told; None for each picture's
+    own, which is another one once a monitor was plugged in.
+    """
 
     path: Path
     events: Callable[[], Iterable[Event]]
     words: Sequence[dict[str, Any]]
-    screen: tuple[int, int]
+    screen: tuple[int, int] | None
 
 
 def apply(source: Source, redactions: Sequence[Redaction], clean: Clean, target: Path) -> None:
@@ -71,6 +75,7 @@ def _kept(
     gaps = iter(spans["input"].spans)
     gap = next(gaps, None)
     hidden: rec.WindowChanged | None = None  # the last window that was left out
+    down: set[str] = set()  # keys that were left out, and may come up after it
     for event in source.events():
         while gap is not None and gap[1] < event.t:
             yield rec.Missed(gap[1], max(0.0, gap[0]), "input", "redacted")
@@ -97,6 +102,15 @@ def _kept(
                     yield piece
             case rec.Marked(t=t) if not spans["input"].hit(t, t):
                 yield replace(event, note=clean(event.note))
+            case rec.Missed():
+                yield replace(event, cause=clean(event.cause))
+            case rec.KeyPressed(t=t, key=key, repeat=False) if spans["input"].hit(t, t):
+                down.add(key)
+            case rec.KeyPressed(t=t, key=key) if not spans["input"].hit(t, t):
+                down.discard(key)
+                yield event
+            case rec.KeyReleased(key=key) if key in down:
+                down.remove(key)
             case _:
                 if not (isinstance(event, INPUT) and spans["input"].hit(event.t, event.t)):
                     yield event
@@ -104,9 +118,12 @@ def _kept(
 
 def _window(window: rec.WindowChanged, clean: Clean) -> rec.WindowChanged:
     """Return the window with a clean title, and an address without what may identify somebody."""
-    parts = urlsplit(window.url)
+    try:
+        parts = urlsplit(window.url)
+    except ValueError:  # no address: nobody can tell what of it may be seen
+        return replace(window, app=clean(window.app), title=clean(window.title), url="")
     url = f"{parts.scheme}://{parts.hostname or ''}{parts.path}" if parts.netloc else ""
-    return replace(window, title=clean(window.title), url=clean(url))
+    return replace(window, app=clean(window.app), title=clean(window.title), url=clean(url))
 
 
 def _sound(event: rec.AudioWritten, spans: Spans, source: Path, target: Path) -> Event | None:
@@ -163,7 +180,8 @@ class _Pictures:
                 if not target.exists():
                     shutil.copyfile(old, target)
                 return event.sha256
-            sha256, data = painted(old, places, self._source.screen)
+            screen = self._source.screen or (event.width, event.height)
+            sha256, data = painted(old, places, screen)
         except (OSError, ValueError, SyntaxError):
             return ""
         (self._target / "frames" / f"{sha256}.png").write_bytes(data)

@@ -64,7 +64,10 @@ class Denied:
             return "application on the list"
         if any(word in title for word in (*self.titles, *self.apps)):
             return "title on the list"
-        host = (urlsplit(window.url).hostname or "") if window.url else ""
+        try:
+            host = urlsplit(window.url).hostname or ""
+        except ValueError:
+            return "an address that can't be read"
         if any(host == site or host.endswith("." + site) for site in self.sites):
             return "site on the list"
         return ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -103,10 +104,12 @@ def secrets() -> list[Detector]:
 
     def by_pattern(text: str) -> Iterable[Found]:
         for plugin in plugins:
-            for secret in plugin.analyze_string(text):
-                # A pattern may tell a part only, such as the first letters of a token.
-                start, end = _word(text, max(0, text.find(secret)), len(secret))
-                yield Found("secret", start, end, plugin.secret_type)
+            for secret in set(plugin.analyze_string(text)):
+                # It tells what, not where; and perhaps a part only, as a token's first letters.
+                places = [m.start() for m in re.finditer(re.escape(secret), text)] if secret else []
+                words = [_word(text, at, len(secret)) for at in places]
+                for start, end in dict.fromkeys(words or [(0, len(text))]):
+                    yield Found("secret", start, end, plugin.secret_type)
 
     def by_look(text: str) -> Iterable[Found]:
         for start, end in shapes.said(text):

@@ -66,9 +66,7 @@ def prepare(
     for event in events(folder):
         judge.take(event)
     redactions = judge.close() + judge_words(words, found_by)
-    source = Source(
-        folder.path, lambda: events(folder), words, (head.screen.width, head.screen.height)
-    )
+    source = Source(folder.path, lambda: events(folder), words, None)
     with Draft(ready.path) as draft:
         apply(source, redactions, found_by.clean, draft)
         write_steps(written(draft / "events.jsonl"), draft / "steps.jsonl", scale=head.screen.scale)
