@@ -16,6 +16,7 @@ from sandbox.families import TaskSpec, UnknownTask, checksum
 from training.errors import Refused
 
 OUT_OF_DOMAIN = "out_of_domain"
+MAX_SEEDS = 100_000
 
 
 class NoSuite(Refused):
@@ -85,12 +86,15 @@ def seeds(text: str) -> range:
     """Read A:B (B not included) or N (that one seed); raises ValueError saying how to write it."""
     first, colon, last = text.strip().partition(":")
     try:
-        found = range(int(first), int(last)) if colon else range(int(first), int(first) + 1)
+        start = int(first)
+        end = int(last) if colon else start + 1
     except ValueError:
         raise ValueError(f"{text!r} are no seeds: say A:B, B not included, or N") from None
-    if not found or found[0] < 0:
-        raise ValueError(f"{text!r} has no seed: say A:B with 0 <= A < B")
-    return found
+    if not 0 <= start < end <= 2**63:
+        raise ValueError(f"{text!r} has no seed: say A:B with 0 <= A < B <= 2**63")
+    if end - start > MAX_SEEDS:
+        raise ValueError(f"{text!r} are more than {MAX_SEEDS} seeds")
+    return range(start, end)
 
 
 def titles() -> dict[str, str]:

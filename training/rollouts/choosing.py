@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from fnmatch import fnmatchcase
 
 from sandbox import families
@@ -10,6 +11,7 @@ from training.errors import BadConfig
 
 log = logging.getLogger(__name__)
 MAX_SEEDS = 100_000
+NUMBER = re.compile(r"[0-9]{1,20}")
 
 
 def tasks_of(text: str) -> list[tuple[str, str]]:
@@ -38,12 +40,12 @@ def seeds_of(text: str) -> list[int]:
     seeds: dict[int, None] = {}
     for part in text.replace(",", " ").split():
         first, colon, end = part.partition(":")
-        if not (first.isdigit() and (end.isdigit() if colon else True)):
+        if not (NUMBER.fullmatch(first) and (NUMBER.fullmatch(end) if colon else True)):
             raise BadConfig({"seeds": f"{part!r} is neither a number nor a range such as 0:10"})
-        found = range(int(first), int(end)) if colon else range(int(first), int(first) + 1)
-        if len(found) + len(seeds) > MAX_SEEDS:
+        last = int(end) if colon else int(first) + 1
+        if last - int(first) + len(seeds) > MAX_SEEDS:
             raise BadConfig({"seeds": f"more than {MAX_SEEDS} seeds"})
-        seeds.update(dict.fromkeys(found))
+        seeds.update(dict.fromkeys(range(int(first), last)))
     if not seeds:
         raise BadConfig({"seeds": "give at least one seed"})
     return list(seeds)
