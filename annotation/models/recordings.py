@@ -58,7 +58,7 @@ class Recording(models.Model):
     failed_in = models.CharField(max_length=16, blank=True)  # the Status in which it failed
     cause = models.TextField(blank=True)
     attempts = models.PositiveSmallIntegerField(default=0)
-    worker_at = models.DateTimeField(null=True)  # last sign of life of who works on it
+    worker_at = models.DateTimeField(null=True)  # last sign of life of who sends it, or works on it
     heard = models.PositiveSmallIntegerField(default=0)  # percent of its sound that was listened to
     round = models.PositiveSmallIntegerField(default=1)  # of reviews; rises when it comes back
     fingerprint = models.CharField(max_length=64, blank=True, db_index=True)

@@ -84,6 +84,7 @@ def reap() -> None:
     for pk in waiting.values_list("pk", flat=True)[:100]:
         jobs.soon(jobs.advance_recording, pk)
     uploads.give_up_old()
+    uploads.sweep()
     rights.end_retention()
 
 

@@ -10,6 +10,8 @@ import errno
 import hashlib
 import os
 import shutil
+import time
+from datetime import timedelta
 from pathlib import Path
 from typing import IO
 
@@ -70,14 +72,22 @@ def sha256_of(recording: str, sha256: str) -> str:
     return digest.hexdigest()
 
 
+def older_than(age: timedelta) -> list[str]:
+    """Return the recordings of which something waits, and to which nothing was added for so long."""
+    root, limit = Path(settings.RECORDING_SPOOL), time.time() - age.total_seconds()
+    try:
+        return [
+            one.name for one in os.scandir(root) if one.is_dir() and one.stat().st_mtime < limit
+        ]
+    except FileNotFoundError:
+        return []
+
+
 def forget(recording: str, sha256: str = "") -> None:
     """Delete one file that waits, or all of a recording."""
     folder = Path(settings.RECORDING_SPOOL) / recording
     if sha256:
+        # The folder stays: another file may just be on its way into it.
         (folder / sha256).unlink(missing_ok=True)
-        try:
-            folder.rmdir()
-        except OSError:  # others still wait there, or it is gone
-            pass
     else:
         shutil.rmtree(folder, ignore_errors=True)

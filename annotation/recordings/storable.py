@@ -23,8 +23,13 @@ def wrong(value: object) -> str:
             case dict() as record:
                 left.extend(record)
                 left.extend(record.values())
-            case list() as values:
+            case list() | tuple() as values:
                 left.extend(values)
             case _:
                 pass
     return ""
+
+
+def text(said: str) -> str:
+    """Return a text with every character that PostgreSQL does not take replaced by "?"."""
+    return said.replace("\0", "?").encode("utf-8", "replace").decode()

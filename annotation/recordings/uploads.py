@@ -17,7 +17,7 @@ from django.utils import timezone
 from annotation import jobs
 from annotation.models import Consent, Recording, RecordingFile, Task
 from annotation.recordings import manifest as manifests
-from annotation.recordings import spool
+from annotation.recordings import rights, spool
 from annotation.recordings.errors import Conflict, TooLarge, TooMuch, Wrong, WrongHash
 from annotation.session import pictures
 from blobs import blob_key
@@ -26,6 +26,8 @@ PART_BYTES = 4 << 20  # what one PATCH should carry; more than twice as much is 
 OPEN_UPLOADS = 10
 PERSON_BYTES = 100 << 30
 DAY_RECORDINGS = 200
+SEEN_EVERY = timedelta(hours=1)
+GIVEN_UP = "nobody went on with its upload"
 
 Uploading = Recording.Status.UPLOADING
 
@@ -43,15 +45,23 @@ def announce(found: manifests.Manifest, *, owner: User) -> tuple[Recording, bool
                 "unknown_consent",
                 f"consent {found.consent!r} is not one of this server: read and accept its own first",
             )
-        _within_limits(owner, found.bytes)
         try:
             with transaction.atomic():
-                return _created(found, owner, consent), True
-        except IntegrityError:  # announced by two at once
+                # Two at once would each count the other as not there.
+                User.objects.select_for_update(no_key=True).get(pk=owner.pk)
+                row = Recording.objects.filter(name=found.name).first()
+                if row is None:
+                    _within_limits(owner, found.bytes)
+                    return _created(found, owner, consent), True
+        except IntegrityError:  # announced at once by somebody else
             row = Recording.objects.filter(name=found.name).first()
     if row is None or row.owner_id != owner.pk or row.manifest_sha256 != found.sha256:
         raise Conflict(
-            "other_manifest", "another recording has this id: export it again under a new one"
+            "other_manifest", "another recording has this id: review and confirm it again"
+        )
+    if row.status == Recording.Status.WITHDRAWN:
+        raise Conflict(
+            "withdrawn", "it was withdrawn: to give it after all, review and confirm it again"
         )
     return row, False
 
@@ -100,6 +110,9 @@ def append(recording: Recording, sha256: str, *, at: int, source: IO[bytes], siz
         if at + size > file.bytes:
             raise Conflict("too_many_bytes", f"the manifest says {file.bytes} bytes", offset=here)
         here = spool.append(recording.name, sha256, offset=at, source=source, limit=at + size)
+    now = timezone.now()
+    if recording.worker_at is None or now - recording.worker_at > SEEN_EVERY:
+        Recording.objects.filter(pk=recording.pk, status=Uploading).update(worker_at=now)
     if here == file.bytes:
         _keep(recording, file)
     return here
@@ -123,21 +136,32 @@ def complete(recording: Recording) -> Recording:
 
 
 def give_up_old(*, older_than: timedelta = timedelta(days=14)) -> int:
-    """Delete uploads that nobody went on with; their recorder still has all of it."""
-    old = Recording.objects.filter(status=Uploading, created_at__lt=timezone.now() - older_than)
-    for row in old:
-        spool.forget(row.name)
-    count: int = old.count()
-    old.delete()
+    """Delete uploads that nobody went on with, with all that came; their recorder still has it."""
+    limit = timezone.now() - older_than
+    old = Recording.objects.filter(status=Uploading, created_at__lt=limit)
+    going_on = set(Recording.Status.values) - {Uploading}
+    for row in old.exclude(worker_at__gte=limit)[:50]:
+        rights.withdraw(row, cause=GIVEN_UP, spare=going_on)
+    # Nobody withdrew these: once their bytes are gone they may come again.
+    gone = Recording.objects.filter(status=Recording.Status.WITHDRAWN, cause=GIVEN_UP)
+    count, _ = gone.exclude(about__has_key="to_delete").delete()
     return count
+
+
+def sweep() -> None:
+    """Delete what waits in the spool for a recording that is no longer there: its person was erased."""
+    waiting = spool.older_than(SEEN_EVERY)
+    known = Recording.objects.filter(name__in=waiting, status=Uploading)
+    for name in set(waiting) - set(known.values_list("name", flat=True)):
+        spool.forget(name)
 
 
 def _keep(recording: Recording, file: RecordingFile) -> None:
     """Put a whole file into the store; what is not what its name says begins again."""
     if spool.sha256_of(recording.name, file.sha256) != file.sha256:
         with transaction.atomic():
-            row = RecordingFile.objects.select_for_update().get(pk=file.pk)
-            if row.stored:  # somebody else has just put it there
+            row = RecordingFile.objects.select_for_update().filter(pk=file.pk).first()
+            if row is None or row.stored:  # withdrawn, or somebody else has just put it there
                 return
             spool.forget(recording.name, file.sha256)
         raise WrongHash(
@@ -145,7 +169,8 @@ def _keep(recording: Recording, file: RecordingFile) -> None:
         )
     source = spool.path_of(recording.name, file.sha256) if file.bytes else b""
     pictures.store().put_object(blob_key(file.sha256), source)
-    recording.files.filter(sha256=file.sha256).update(stored=True)
+    if not recording.files.filter(sha256=file.sha256).update(stored=True):
+        rights.delete_blobs([file.sha256])  # withdrawn in the meantime
     spool.forget(recording.name, file.sha256)
 
 

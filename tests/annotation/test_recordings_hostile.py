@@ -9,7 +9,7 @@ import pytest
 from annotation.models import Recording
 from annotation.recordings import rights, spool
 from annotation.session import pictures
-from tests.annotation.recorded import Recorded, Sender, accept, arrived, sha, signed_in
+from tests.annotation.recorded import Recorded, Sender, arrived, sha, signed_in
 from tests.annotation.test_recordings_upload import token_of
 from training import erasure
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
+import os
+import threading
 from datetime import timedelta
 from typing import Any
 
@@ -12,7 +15,8 @@ from django.test import Client
 from django.utils import timezone
 
 from annotation.models import Recording, RecordingFile
-from annotation.recordings import devices, manifest, progress, spool, uploads
+from annotation.recordings import devices, manifest, progress, rights, spool, uploads
+from annotation.recordings.errors import TooMuch
 from annotation.session import pictures
 from tests.annotation.recorded import Recorded, Sender, lines, sha
 
@@ -244,15 +248,98 @@ def test_a_store_that_was_away_gets_the_file_at_the_end(
     pictures.store.cache_clear()
 
 
-def test_uploads_that_nobody_goes_on_with_end(sender: Sender) -> None:
+def test_uploads_that_nobody_goes_on_with_end_with_all_that_came(sender: Sender) -> None:
     recorded = Recorded()
     sender.post("/api/recordings/", recorded.manifest())
-    digest = sha(recorded.files["events.jsonl"])
+    digest, whole = sha(recorded.files["events.jsonl"]), sha(recorded.files["steps.jsonl"])
     sender.patch(recorded, digest, 0, recorded.blob(digest)[:5])
-    Recording.objects.update(created_at=timezone.now() - timedelta(days=15))
+    sender.patch(recorded, whole, 0, recorded.blob(whole))
+    old = timezone.now() - timedelta(days=15)
+    Recording.objects.update(created_at=old)
+    progress.reap()  # begun long ago, but somebody goes on with it
+    assert spool.length(recorded.name, digest) == 5
+    Recording.objects.update(worker_at=old)
     progress.reap()
     assert not Recording.objects.exists() and not RecordingFile.objects.exists()
     assert spool.length(recorded.name, digest) == 0
+    assert not pictures.store().exists(whole)
+    assert sender.send(recorded).status_code == 202  # its recorder may begin anew
+
+
+def test_what_waits_of_an_erased_person_goes_from_the_spool(sender: Sender) -> None:
+    erased, kept = Recorded(), Recorded()
+    for recorded in (erased, kept):
+        sender.post("/api/recordings/", recorded.manifest())
+        digest = sha(recorded.files["events.jsonl"])
+        sender.patch(recorded, digest, 0, recorded.blob(digest)[:5])
+        folder = spool.path_of(recorded.name, "")
+        os.utime(folder, (0, 0))
+    Recording.objects.filter(name=erased.name).delete()
+    uploads.sweep()
+    assert not spool.path_of(erased.name, "").exists()
+    assert spool.length(kept.name, sha(kept.files["events.jsonl"])) == 5
+
+
+def test_what_was_withdrawn_does_not_come_back_by_itself(sender: Sender, queue: Any) -> None:
+    recorded = Recorded()
+    sender.send(recorded)
+    rights.withdraw(Recording.objects.get(name=recorded.name))
+    again = sender.post("/api/recordings/", recorded.manifest())
+    assert (again.status_code, again.json()["error"]) == (409, "withdrawn")
+
+
+def test_a_file_that_comes_whole_while_it_is_withdrawn_is_not_kept(
+    sender: Sender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded = Recorded()
+    sender.post("/api/recordings/", recorded.manifest())
+    digest = sha(recorded.files["events.jsonl"])
+    store = pictures.store()
+
+    class Slow:
+        def put_object(self, key: str, source: Any) -> None:
+            monkeypatch.undo()
+            rights.withdraw(Recording.objects.get())
+            store.put(recorded.blob(digest))  # the rest of it comes after all was deleted
+
+    monkeypatch.setattr(pictures, "store", Slow)
+    sender.patch(recorded, digest, 0, recorded.blob(digest))
+    assert not store.exists(digest)
+
+
+def test_a_folder_of_the_spool_outlives_the_files_that_leave_it(
+    settings: Any, tmp_path: Any
+) -> None:
+    settings.RECORDING_SPOOL = tmp_path
+    (tmp_path / "r").mkdir()
+    spool.forget("r", "s")  # while another file is on its way into it
+    assert (tmp_path / "r").is_dir()
+
+
+def test_uploads_announced_at_once_keep_to_the_limit(
+    transactional_db: None, stranger: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(uploads, "OPEN_UPLOADS", 1)
+    within, both = uploads._within_limits, threading.Barrier(2)
+
+    def counted(owner: Any, coming: int) -> None:
+        within(owner, coming)
+        with contextlib.suppress(threading.BrokenBarrierError):
+            both.wait(0.5)  # would be over at once if both had counted before one wrote
+
+    monkeypatch.setattr(uploads, "_within_limits", counted)
+
+    def announce(_: int) -> bool:
+        try:
+            found = manifest.read(Recorded().manifest())
+            return uploads.announce(found, owner=stranger)[1]
+        except TooMuch:
+            return False
+        finally:
+            connection.close()
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        assert sorted(pool.map(announce, range(2))) == [False, True]
 
 
 def test_two_uploads_of_one_recording_at_once_are_harmless(
