@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +31,9 @@ KEEPALIVE = (
 )
 KEPT_S = 60.0
 """How long a connection without a request is kept: opening one costs a TLS handshake."""
+
+_KEPT_HERE_S = 5.0
+_MOST_HERE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +68,63 @@ def transport(path: str, gateway: Gateway | None = None) -> httpx.HTTPTransport:
 
     Its requests also raise StaleLease and DesktopLost with the gateway's own reason.
     """
+    # No TLS by httpx: making its context would cost 40 ms a connection.
+    made = httpx.HTTPTransport(verify=False)
     if gateway is None:
-        # No TLS on a unix socket: making its context would cost 40 ms a connection.
-        return httpx.HTTPTransport(uds=path, verify=False)
-    through = httpx.HTTPTransport(verify=False)
-    through._pool = httpcore.ConnectionPool(
-        network_backend=_ThroughGateway(gateway), keepalive_expiry=KEPT_S
-    )
-    return through
+        made._pool = httpcore.ConnectionPool(
+            uds=path,
+            network_backend=_Here(),
+            max_connections=_MOST_HERE,
+            keepalive_expiry=_KEPT_HERE_S,
+        )
+    else:
+        made._pool = httpcore.ConnectionPool(
+            network_backend=_ThroughGateway(gateway), keepalive_expiry=KEPT_S
+        )
+    return made
+
+
+class _InTime(httpcore.NetworkStream):
+    """A connection whose answers come whole within the time that httpcore gives to each read.
+
+    Otherwise a guest that says one byte of its headers at a time would hold its caller for days.
+    """
+
+    def __init__(self, stream: httpcore.NetworkStream) -> None:
+        self._stream = stream
+        self._asked_at = time.monotonic()
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        if timeout is not None:
+            timeout -= time.monotonic() - self._asked_at
+            if timeout <= 0:
+                raise httpcore.ReadTimeout("not all was said in time")
+        return self._stream.read(max_bytes, timeout)
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._stream.write(buffer, timeout)
+        self._asked_at = time.monotonic()
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+class _Here(httpcore.NetworkBackend):
+    """Opens every connection at the guest's unix socket."""
+
+    def __init__(self) -> None:
+        self._unix = httpcore.SyncBackend()
+
+    def connect_unix_socket(
+        self,
+        path: str,
+        timeout: float | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        return _InTime(self._unix.connect_unix_socket(path, timeout, socket_options))
 
 
 class _ThroughGateway(httpcore.NetworkBackend):
@@ -105,7 +158,7 @@ class _ThroughGateway(httpcore.NetworkBackend):
         except BaseException:
             plain.close()
             raise
-        return stream
+        return _InTime(stream)
 
 
 async def connect(

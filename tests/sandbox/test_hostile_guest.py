@@ -1,0 +1,99 @@
+"""A guest that somebody has taken over: whatever it answers, its caller goes on in time and in words."""
+
+from __future__ import annotations
+
+import json
+import socketserver
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sandbox.desktop import GuestDesktop, wire
+from sandbox.provider import DesktopLost, Handle
+
+HEALTH = {"boot_id": "boot", "epoch": 1, "ready": True, "width": 64, "height": 48}
+Talk = Callable[[str, Callable[[bytes], None]], None]
+
+
+@contextmanager
+def guest(folder: Path, talk: Talk) -> Iterator[Handle]:
+    """Run a guest that `talk`s: it gets the path asked for and a way to say bytes."""
+    over = threading.Event()
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            while head := self._head():
+                length = int(head.lower().partition("content-length:")[2].split("\r")[0] or 0)
+                self.rfile.read(length)
+                try:
+                    talk(head.split()[1], self._say)
+                except OSError:
+                    return
+
+        def _head(self) -> str:
+            lines = b""
+            while not lines.endswith(b"\r\n\r\n") and (line := self.rfile.readline()):
+                lines += line
+            return lines.decode("latin-1")
+
+        def _say(self, data: bytes) -> None:
+            if over.is_set():
+                raise OSError("the test is over")
+            self.wfile.write(data)
+
+    class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+        daemon_threads = True
+
+    path = folder / "guest.sock"
+    with Server(str(path), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        try:
+            yield Handle("fake", "desk-1", "boot", guest_socket=str(path))
+        finally:
+            over.set()
+            server.shutdown()
+
+
+def answer(fields: dict[str, Any], rest: bytes = b"", more: str = "") -> bytes:
+    text = json.dumps(fields).encode()
+    head = f"HTTP/1.1 200 OK\r\nX-Header-Length: {len(text)}\r\n{more}"
+    return f"{head}Content-Length: {len(text + rest)}\r\n\r\n".encode() + text + rest
+
+
+def in_time(work: Callable[[], object]) -> object:
+    """Return what `work` gives; a caller that hangs fails the test and not the run."""
+    workers = ThreadPoolExecutor(1)
+    try:
+        return workers.submit(work).result(30)
+    finally:
+        workers.shutdown(wait=False)
+
+
+def test_headers_that_never_end_hold_nobody_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wire, "_USUAL_S", 0.5)
+    monkeypatch.setattr(wire, "SLACK_S", 0.5)
+    drip = threading.Event()
+
+    def talk(path: str, say: Callable[[bytes], None]) -> None:
+        if path == "/v1/health":
+            return say(answer(HEALTH))
+        say(b"HTTP/1.1 200 OK\r\nX-More: ")
+        while not drip.wait(0.02):
+            say(b"a")
+
+    with guest(tmp_path, talk) as handle:
+        desktop = GuestDesktop(handle)
+        try:
+            with pytest.raises(DesktopLost, match="does not answer /v1/windows"):
+                in_time(desktop.windows)
+            assert desktop.health()["boot_id"] == "boot"  # the next question is not late for it
+        finally:
+            drip.set()
+            desktop.close()
