@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from sandbox.provider import DesktopLost, ProvisionFailed, SandboxError
+from sandbox.provider import ActionFailed, DesktopLost, ProvisionFailed, SandboxError
 from sandbox.providers.browser.cdp import CdpError
 from sandbox.providers.browser.page import BrowserPage
 from sandbox.providers.browser.process import Process, sweep
@@ -20,7 +20,7 @@ from sandbox.providers.browser.spec import PageSpec
 from sandbox.providers.browser.target import Target
 
 _KEEP_S = 5.0
-
+_TARGETS = 3
 
 _OTHER_KIND = "another kind was needed"
 _POPUPS = Path(__file__).with_name("popups.js").read_text(encoding="utf-8")
@@ -103,7 +103,7 @@ class Fleet:
             except ProvisionFailed as error:
                 self._end(browser, str(error))
                 raise
-            except (CdpError, DesktopLost) as error:
+            except (ActionFailed, CdpError, DesktopLost) as error:
                 with self._changed:  # its other pages go on
                     browser.retire = browser.retire or f"no page could be opened: {error}"
                 if time.monotonic() > deadline:
@@ -200,13 +200,7 @@ class Fleet:
             from sandbox.providers.browser.clock import Clock
 
             scripts += Clock.scripts(spec.seed)
-        target = Target(
-            process.connection,
-            spec,
-            browser.frames,
-            scripts=scripts,
-            stuck=lambda cause: self._end(browser, cause),
-        )
+        target = self._shown(browser, process, spec, scripts)
         page = BrowserPage(target, pid=process.pid, closed=lambda page: self._close(browser, page))
         if spec.clock:
             page.clock = Clock(page)
@@ -215,6 +209,31 @@ class Fleet:
                 raise DesktopLost(process.connection.gone or "the browser was closed")
             browser.pages[target.id] = page
         return page
+
+    def _shown(
+        self, browser: _Browser, process: Process, spec: PageSpec, scripts: list[str]
+    ) -> Target:
+        """Return a target that has given a picture.
+
+        On busy cores one in some hundred never gives any: its frames run without damage from the
+        first on, and no size, navigation or reload mends that. Those that gave one go on to.
+        """
+        for left in reversed(range(_TARGETS)):
+            target = Target(
+                process.connection,
+                spec,
+                browser.frames,
+                scripts=scripts,
+                stuck=lambda cause: self._end(browser, cause),
+            )
+            try:
+                target.frame(picture=True)
+                return target
+            except BaseException as error:
+                target.dispose()
+                if not (left and isinstance(error, DesktopLost)):
+                    raise
+        raise AssertionError("the last one is returned or raises")
 
     def _started(self, browser: _Browser) -> Process:
         with browser.frames:  # one thread starts it, the others wait
