@@ -69,6 +69,24 @@ def test_a_picture_is_exactly_of_the_size(fleet, size):
     page.close()
 
 
+def test_a_page_that_never_stays_is_seen_all_the_same(page, tmp_path, monkeypatch):
+    monkeypatch.setattr("sandbox.providers.browser.page.LOAD_S", 1.0)
+    again = write(tmp_path, "<script>setTimeout(() => location.reload(), 1)</script>")
+    page.target.send("Page.navigate", {"url": again})
+    for _ in range(3):
+        try:
+            assert colour(page.observe().png)
+        except ActionFailed as error:  # or it went while it was read, and that is said
+            assert "navigated" in str(error)
+    page.target.send("Page.navigate", {"url": "about:blank"})
+
+
+def test_a_dialog_is_told_in_short(page, tmp_path):
+    page.navigate(write(tmp_path, "<script>onclick = () => alert('x'.repeat(1e6))</script>"))
+    (note,) = page.step(Click(5, 5)).notes
+    assert "alert dialog 'xxx" in note and len(note) < 300
+
+
 def test_animation_frames_run_with_frames_only(page, tmp_path):
     page.navigate(
         write(

@@ -17,7 +17,7 @@ from sandbox.providers.browser import checkpoint, clipboard
 from sandbox.providers.browser.checkpoint import Checkpoint
 from sandbox.providers.browser.input import Command, Hands
 from sandbox.providers.browser.spec import PageSpec
-from sandbox.providers.browser.target import Target
+from sandbox.providers.browser.target import LOAD_S, Target
 from trajectory import Action, Element, Navigate, NavigateBack, Wait
 
 if TYPE_CHECKING:
@@ -240,8 +240,11 @@ class BrowserPage:
     def _look(
         self, probe: str, elements: bool, picture: bool
     ) -> tuple[bytes, object, tuple[Element, ...] | None]:
-        """Run the scripts and a frame; again if the page went elsewhere meanwhile."""
-        target = self.target
+        """Run the scripts and a frame; again if the page went elsewhere meanwhile.
+
+        Of a page that never stays, what was read last.
+        """
+        target, deadline = self.target, time.monotonic() + LOAD_S
         while True:
             value = target.send_script(probe) if probe else None
             found = target.send_script(_ELEMENTS) if elements else None
@@ -250,10 +253,10 @@ class BrowserPage:
                 seen = target.value(value) if value else None
                 listed = _elements(target.value(found)) if found else None
             except ActionFailed:
-                if not target.follow():
+                if not target.follow() or time.monotonic() > deadline:
                     raise
                 continue
-            if not target.follow():
+            if not target.follow() or time.monotonic() > deadline:
                 return png, seen, listed
 
     def _deliver(self, commands: Sequence[Command]) -> None:

@@ -101,14 +101,15 @@ class Target:
         Raises DesktopLost.
         """
         deadline = time.monotonic() + BLANK_S
+        last = deadline + LOAD_S
         while True:
             answer = self._frame(picture, jpeg)
             data = answer.get("screenshotData")
             if data or not picture:
                 return base64.b64decode(data or "")
             if self._loading:
-                deadline = time.monotonic() + BLANK_S
-            elif time.monotonic() > deadline:
+                deadline = min(last, time.monotonic() + BLANK_S)
+            if time.monotonic() > deadline:
                 raise self.give_up("a picture", BLANK_S)
             time.sleep(0.002)  # in the middle of a navigation there is nothing to take
 
@@ -179,7 +180,8 @@ class Target:
         if self._loading:
             self._until(lambda: not self._loading, "the page did not load")
         # A document without a script of its own gets ours only when something asks it for one.
-        self.call("Runtime.evaluate", {"expression": "0"})
+        with suppress(ActionFailed):  # it goes elsewhere once more: `follow` says so
+            self.call("Runtime.evaluate", {"expression": "0"})
 
     def _until(self, true: Callable[[], bool], otherwise: str) -> None:
         deadline = time.monotonic() + LOAD_S
@@ -329,7 +331,7 @@ class Target:
     def _on_dialog(self, params: dict[str, Any]) -> None:
         answer = {"accept": True, "promptText": params.get("defaultPrompt", "")}
         self.send("Page.handleJavaScriptDialog", answer)
-        self._note(f"{params['type']} dialog {params['message']!r} was accepted")
+        self._note(f"{params['type']} dialog {params['message'][:200]!r} was accepted")
 
     def _on_request(self, params: dict[str, Any]) -> None:
         self._gate(self.session, params)
