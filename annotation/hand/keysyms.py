@@ -75,7 +75,9 @@ def text(keysym: int) -> str | None:
     if 0x20 <= keysym <= 0x7E or 0xA0 <= keysym <= 0xFF:
         return chr(keysym)
     if 0x0100_0100 <= keysym <= 0x0110_FFFF:
-        return chr(keysym - 0x0100_0000)
+        character = chr(keysym - 0x0100_0000)
+        # A browser sends the first half of an emoji so: no character, and nothing that can be kept.
+        return None if "\ud800" <= character <= "\udfff" else character
     if 0xFFB0 <= keysym <= 0xFFB9:
         return chr(ord("0") + keysym - 0xFFB0)
     if keysym == 0xFF80:

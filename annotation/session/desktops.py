@@ -40,8 +40,13 @@ def of(session: Session) -> Iterator[Desktop]:
             desktop = leases.connect(lease)
         except leases.LeaseOver as over:
             raise DesktopLost(str(over)) from over
+        mine = desktop
         with _lock:
-            _connected[lease.pk] = desktop
+            desktop = _connected.setdefault(lease.pk, mine)
+            others = set(_connected) - {lease.pk}
+        if desktop is not mine:  # another thread was quicker, and may be using its own now
+            mine.close()
+        _forget_ended(others)
     try:
         with about(sandbox=lease.sandbox.name, lease=lease.pk, epoch=lease.epoch):
             yield desktop
@@ -52,7 +57,18 @@ def of(session: Session) -> Iterator[Desktop]:
 
 def forget(lease: Lease) -> None:
     """Close the connection to a lease's computer, if this process has one."""
+    _close(lease.pk)
+
+
+def _forget_ended(lease_ids: set[int]) -> None:
+    """Close what other processes have ended: most sessions end elsewhere than they began."""
+    held = Lease.objects.filter(pk__in=lease_ids, state=Lease.State.ACTIVE)
+    for lease_id in lease_ids - set(held.values_list("pk", flat=True)):
+        _close(lease_id)
+
+
+def _close(lease_id: int) -> None:
     with _lock:
-        desktop = _connected.pop(lease.pk, None)
+        desktop = _connected.pop(lease_id, None)
     if desktop is not None:
         desktop.close()

@@ -17,6 +17,7 @@ from agent.policy import Candidate, PolicyError, PolicyRequest
 from annotation import hints
 from annotation.data import values
 from annotation.models import DecisionPoint, Proposal, Session, Step
+from annotation.recordings import storable
 from annotation.session import background, desktops, fencing, pictures, recovery, screens
 from blobs import BlobError
 from sandbox.provider import DesktopLost, SandboxError
@@ -89,7 +90,7 @@ def propose(point_id: int) -> None:
     with transaction.atomic():
         done = mine.update(
             status=DecisionPoint.Status.FAILED if failure else DecisionPoint.Status.READY,
-            error=failure,
+            error=storable.text(failure),
             observation=observation_to_dict(seen),
             screenshot=screenshot,
             model_ms=model_ms,
@@ -114,6 +115,13 @@ def retry(point: DecisionPoint) -> None:
         again = DecisionPoint.objects.filter(pk=point.pk, status=DecisionPoint.Status.FAILED)
         if again.update(status=DecisionPoint.Status.REQUESTED, started_at=None):
             background.soon(propose, point.pk)
+
+
+def give_up(point: DecisionPoint) -> None:
+    """Say of a point that ATTEMPTS workers have died over that nobody will answer it."""
+    with transaction.atomic():
+        asked = DecisionPoint.objects.filter(pk=point.pk, status=DecisionPoint.Status.REQUESTED)
+        _fail(asked, point.session, f"asking the policy was broken off {point.attempts} times")
 
 
 def ensure(session: Session) -> None:
@@ -163,19 +171,24 @@ def _answer(
 
 
 def _row(point: DecisionPoint, rank: int, candidate: Candidate) -> Proposal:
+    """Return the row of a candidate; what PostgreSQL would refuse of it costs this candidate only."""
+    action = None if candidate.action is None else action_to_dict(candidate.action)
+    sample = None if candidate.sample is None else values.sample_record(candidate.sample)
+    refused = storable.wrong(action)
     return Proposal(
         decision_point=point,
         rank=rank,
-        thought=candidate.thought,
-        action=None if candidate.action is None else action_to_dict(candidate.action),
-        raw=candidate.raw,
-        error=candidate.error,
+        thought=storable.text(candidate.thought),
+        action=None if refused else action,
+        raw=storable.text(candidate.raw),
+        error=storable.text(candidate.error) or refused,
         model_version=candidate.version,
-        sample=None if candidate.sample is None else values.sample_record(candidate.sample),
+        sample=None if storable.wrong(sample) else sample,
     )
 
 
 def _fail(mine: QuerySet[DecisionPoint], session: Session, cause: str) -> None:
     with transaction.atomic():
-        mine.update(status=DecisionPoint.Status.FAILED, error=cause, ready_at=timezone.now())
+        failed = DecisionPoint.Status.FAILED
+        mine.update(status=failed, error=storable.text(cause), ready_at=timezone.now())
         hints.changed(session.pk, "proposals")

@@ -24,6 +24,7 @@ from annotation.errors import (
     StaleScreen,
 )
 from annotation.models import Decision, DecisionPoint, Proposal, Session, Step
+from annotation.recordings import storable
 from annotation.session import (
     background,
     desktops,
@@ -34,7 +35,8 @@ from annotation.session import (
     recovery,
     screens,
 )
-from sandbox.provider import ActionFailed, DesktopLost, StaleLease
+from blobs import BlobError
+from sandbox.provider import DesktopLost, SandboxError, StaleLease
 from trajectory import (
     Action,
     Actor,
@@ -123,17 +125,17 @@ def execute(step_id: int) -> None:
                 epoch = desktops.lease_of(step.session).epoch
                 output = desktop.perform(action, epoch=epoch, action_id=step.action_id).output
                 desktop.settle(quiet_ms=QUIET_MS, max_ms=SETTLE_MS)
-    except ActionFailed as failure:
-        error = str(failure)
     except (DesktopLost, StaleLease) as loss:
         recovery.lost(step.session, cause=str(loss))
         return
+    except SandboxError as failure:  # a second try would be told the same: the guest remembers
+        error = str(failure)
     with transaction.atomic():
         session = fencing.hold(step.session)
         done = Step.objects.filter(pk=step.pk, state=Step.State.CHOSEN).update(
             state=Step.State.FAILED if error else Step.State.EXECUTED,
-            error=error,
-            output=output,
+            error=storable.text(error),
+            output=storable.text(output),
             executed_at=timezone.now(),
         )
         if not done:
@@ -237,10 +239,18 @@ def _still_there(session: Session, point: DecisionPoint, action: Action, seen: s
     try:
         with desktops.of(session) as desktop:
             now = desktop.observe().png
-    except DesktopLost as loss:
+        before = pictures.read(point.screenshot)
+    except (DesktopLost, StaleLease) as loss:
         recovery.lost(session, cause=str(loss))
         raise Busy("the desktop was lost: a new one is being prepared, then decide again") from loss
-    place = screens.changed(pictures.read(point.screenshot), now, places)
+    except SandboxError as failure:
+        raise Busy(f"the desktop could not be looked at, nothing was sent: {failure}") from failure
+    except BlobError as failure:
+        raise Busy(
+            f"the picture that this was proposed on can't be read, nothing was sent: {failure}; "
+            "decide again, or ask the model again"
+        ) from failure
+    place = screens.changed(before, now, places)
     if place is None:
         return
     with transaction.atomic():
@@ -315,9 +325,11 @@ def observed(session: Session) -> tuple[dict[str, Any], str]:
     try:
         with desktops.of(session) as desktop:
             frame = desktop.observe(elements=True)
+        screenshot = pictures.put(frame.png)
     except DesktopLost as loss:
         raise Busy("the desktop does not answer: wait for the new one") from loss
-    screenshot = pictures.put(frame.png)
+    except (SandboxError, BlobError) as failure:
+        raise Busy(f"no picture of the screen could be had: {failure}; try again") from failure
     return observation_to_dict(screens.observation(frame, screenshot)), screenshot
 
 

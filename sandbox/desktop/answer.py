@@ -14,6 +14,15 @@ MAX_TEXT = 4 * 1024 * 1024
 MAX_RECORDS = 20_000
 
 
+def plain(said: str) -> str:
+    """Return a text as it can be kept, with "?" for what can't.
+
+    JSON can carry half a surrogate pair, which nothing after us can encode, and U+0000, which
+    PostgreSQL does not take.
+    """
+    return said.replace("\0", "?").encode("utf-8", "replace").decode("utf-8", "replace")
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """One JSON object of the guest called `name`; every reader raises DesktopLost naming the field."""
@@ -22,12 +31,11 @@ class Answer:
     fields: JsonObject
 
     def text(self, key: str, *, limit: int = MAX_TEXT) -> str:
-        """Return a string of at most `limit` characters; what is no Unicode text becomes "?"."""
+        """Return a string of at most `limit` characters; what can't be kept as text becomes "?"."""
         value = self.fields.get(key)
         if not isinstance(value, str) or len(value) > limit:
             raise self._nonsense(key)
-        # JSON can carry half a surrogate pair, which nothing after us can encode.
-        return value.encode("utf-8", "replace").decode("utf-8", "replace")
+        return plain(value)
 
     def number(self, key: str) -> int:
         """Return a whole number that a database holds, not negative."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import httpx
 
 from sandbox import dial
-from sandbox.desktop.answer import Answer, JsonObject
+from sandbox.desktop.answer import Answer, JsonObject, plain
 from sandbox.provider import ActionFailed, DesktopLost, Handle, SandboxError, StaleLease
 
 SLACK_S = 5.0
@@ -57,7 +57,7 @@ class Wire:
         within_s = max(_USUAL_S, lasts_s + SLACK_S)
         try:
             status, header, rest = self._exchange(method, path, text, payload, within_s)
-        except (httpx.HTTPError, ValueError, RecursionError) as error:
+        except (httpx.HTTPError, ValueError, RuntimeError) as error:  # RuntimeError: it was closed
             why = self._cause() or f"does not answer {path}: {error!r}"
             raise DesktopLost(f"{self.name}: {why}") from error
         if status == 200:
@@ -93,7 +93,7 @@ class Wire:
 
 
 def _refusal(status: int, answer: JsonObject) -> SandboxError:
-    detail = str(answer.get("detail", ""))[:_MAX_DETAIL]
+    detail = plain(str(answer.get("detail", ""))[:_MAX_DETAIL])
     if answer.get("error") == "stale_lease":
         return StaleLease(detail)
     if status < 500:

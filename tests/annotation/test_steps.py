@@ -9,7 +9,11 @@ import pytest
 from annotation import access, reaper
 from annotation.errors import AlreadyDecided, BadInput, Busy, StaleFence, StaleScreen
 from annotation.models import Decision, DecisionPoint, Session, Step
-from annotation.session import sessions, steps
+from annotation.session import desktops, pictures, sessions, steps
+from annotation.tasks import tasks
+from blobs.store import StoreUnreachable
+from sandbox.models import Lease
+from sandbox.provider import SandboxError
 from trajectory import Click, Type
 
 OK = {"type": "click", "x": 130, "y": 115}
@@ -250,3 +254,51 @@ def test_a_failed_point_is_retried_by_the_reaper(
     queue.run()
     point.refresh_from_db()
     assert (point.status, point.attempts) == (DecisionPoint.Status.READY, 2)
+
+
+def test_a_guest_that_fails_at_an_action_does_not_leave_the_session_executing(
+    session: Session, desktop: Any, queue: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def perform(*_: Any, **__: Any) -> None:
+        raise SandboxError("the guest failed: KeyError")
+
+    monkeypatch.setattr(desktop, "perform", perform)
+    step = decide(session)
+    queue.run()
+    step.refresh_from_db()
+    assert (step.state, step.error) == (Step.State.FAILED, "the guest failed: KeyError")
+    assert steps.current(session).status == DecisionPoint.Status.READY  # type: ignore[union-attr]
+
+
+def test_a_screen_or_a_picture_that_can_not_be_had_is_said(
+    session: Session, desktop: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(error: Exception) -> Any:
+        def refused(*_: Any, **__: Any) -> None:
+            raise error
+
+        return refused
+
+    with monkeypatch.context() as patch:
+        patch.setattr(desktop, "observe", refuse(SandboxError("the guest failed")))
+        with pytest.raises(Busy, match="could not be looked at, nothing was sent"):
+            decide(session)
+    monkeypatch.setattr(pictures, "read", refuse(StoreUnreachable("no S3")))
+    with pytest.raises(Busy, match="can't be read, nothing was sent: no S3"):
+        decide(session)
+    assert not session.steps.exists()
+
+
+def test_a_connection_of_a_session_that_ended_elsewhere_is_closed(
+    session: Session, desktop: Any, make_computer: Any, reviewer: Any, queue: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    closed: list[bool] = []
+    monkeypatch.setattr(desktop, "close", lambda: closed.append(True))
+    Lease.objects.update(state=Lease.State.RELEASED)  # by another process
+    make_computer()
+    tasks.create(external_id="another", instruction="Do it.")
+    sessions.start(user=reviewer)
+    queue.run()
+    assert closed == [True]
+    assert list(desktops._connected) == [Lease.objects.latest("pk").pk]
