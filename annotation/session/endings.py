@@ -6,6 +6,7 @@ ending (status active, outcome set), `close` does the rest and may run again.
 
 from __future__ import annotations
 
+import logging
 from datetime import timedelta
 
 from django.db import transaction
@@ -13,12 +14,15 @@ from django.utils import timezone
 
 from annotation import hints
 from annotation.models import DecisionPoint, Session, Step
+from annotation.recordings import storable
 from annotation.session import desktops, fencing
 from annotation.tasks import tasks
 from sandbox import setups
 from sandbox.leasing import leases
 from sandbox.provider import SandboxError
 from trajectory import Action, Fail, Finish, Outcome
+
+log = logging.getLogger(__name__)
 
 WORKER_SILENT = timedelta(seconds=45)
 
@@ -107,4 +111,7 @@ def _verdict(session: Session) -> tuple[float | None, str]:
             )
     except SandboxError as error:
         return None, f"not verified: {error}"
-    return verdict.reward, verdict.detail
+    except Exception as error:  # whatever a verifier trips over: its author must not wait for ever
+        log.exception("the verifier of task %s failed", session.task.external_id)
+        return None, f"not verified: the verifier failed: {error!r}"
+    return verdict.reward, storable.text(verdict.detail)

@@ -22,6 +22,7 @@ from annotation.session import (
     takeover,
 )
 from annotation.tasks import tasks
+from blobs.store import Damaged, MissingBlob
 from sandbox import setups
 from sandbox.leasing import leases
 from sandbox.models import Lease
@@ -92,7 +93,13 @@ def _leased(session: Session) -> Lease | None:
     if lease.state != Lease.State.ACTIVE:  # of an earlier worker, and gone since
         _again(session, "the desktop was lost while it was set up")
         return None
-    Session.objects.filter(pk=session.pk).update(lease=lease, input_seq=0)
+    mine = Session.objects.filter(
+        pk=session.pk, status=Session.Status.PREPARING, preparations=session.preparations
+    )
+    if not mine.update(lease=lease, input_seq=0):  # skipped, or expired, while we waited
+        if not Session.objects.filter(pk=session.pk, lease=lease, status__in=Session.LIVE).exists():
+            leases.release(lease, reason="the session ended while it was prepared")
+        return None
     session.lease, session.input_seq = lease, 0
     return lease
 
@@ -108,7 +115,7 @@ def _replay(session: Session, desktop: Desktop, lease: Lease) -> None:
         places = screens.places(action)
         if places and step.screenshot:
             now = desktop.observe().png
-            if screens.changed(pictures.read(step.screenshot), now, places):
+            if screens.changed(_picture(step, number), now, places):
                 raise Diverged(
                     f"on the new desktop step {number} does not find the screen that it was "
                     "decided on; everything decided is kept, start the task afresh"
@@ -119,6 +126,13 @@ def _replay(session: Session, desktop: Desktop, lease: Lease) -> None:
         except ActionFailed as failure:
             raise Diverged(f"step {number} can't be replayed: {failure}") from failure
         desktop.settle()
+
+
+def _picture(step: Step, number: int) -> bytes:
+    try:
+        return pictures.read(step.screenshot)
+    except (MissingBlob, Damaged) as gone:
+        raise Diverged(f"the picture of step {number} is gone: {gone}") from gone
 
 
 def _begin(session: Session) -> None:
@@ -145,7 +159,11 @@ def _again(session: Session, cause: str) -> None:
         desktops.forget(session.lease)
         leases.lose(session.lease, cause=cause)
     tried = session.preparations + 1
-    Session.objects.filter(pk=session.pk).update(preparations=tried, error=cause)
+    mine = Session.objects.filter(
+        pk=session.pk, status=Session.Status.PREPARING, preparations=session.preparations
+    )
+    if not mine.update(preparations=tried, error=cause):
+        return  # it ended meanwhile, or goes on without us
     if tried >= COMPUTERS:
         _fail(session, cause)
     else:

@@ -19,9 +19,9 @@ from annotation import hints
 from annotation.errors import Busy
 from annotation.hand.reduce import Event, HandStep, reduce
 from annotation.models import Decision, Session, Step
-from annotation.session import desktops, endings, fencing, proposals, steps
+from annotation.session import endings, fencing, proposals, steps
 from sandbox.leasing import leases
-from sandbox.models import InputEvent
+from sandbox.models import InputEvent, Lease
 from trajectory import Actor, Hotkey
 
 log = logging.getLogger(__name__)
@@ -35,14 +35,19 @@ def take_over(session: Session, *, fence: int, by: User) -> Session:
         if row.controller == Session.Controller.HUMAN:
             return row
         steps.nothing_chosen(row)
-        lease = desktops.lease_of(row)
+        lease = row.lease
+        if lease is None or lease.state != Lease.State.ACTIVE:
+            raise Busy("the computer is gone: another one is being prepared, then take over")
         endings.stale_open(row)
         newest = InputEvent.objects.filter(lease=lease).aggregate(seq=Max("seq"))["seq"]
         row.controller = Session.Controller.HUMAN
         row.taken_over_at = time.time()
         row.input_seq = newest or 0
         row.save(update_fields=["controller", "taken_over_at", "input_seq"])
-        leases.give_control(lease, human=True)
+        try:
+            leases.give_control(lease, human=True)
+        except leases.LeaseOver as over:  # at this moment
+            raise Busy(f"the computer is gone: {over}") from over
         hints.changed(row.pk, "control")
         return row
 

@@ -13,6 +13,8 @@ from annotation.errors import BadInput, NoTask, NotYours, StaleFence
 from annotation.models import Decision, DecisionPoint, Session, Task
 from annotation.session import sessions, steps
 from annotation.tasks import tasks
+from sandbox import setups
+from sandbox.leasing import leases
 from sandbox.models import Lease, Sandbox
 from trajectory import Outcome
 
@@ -59,6 +61,25 @@ def test_a_dead_preparer_is_replaced(
     queue.run()
     session.refresh_from_db()
     assert session.status == Session.Status.ACTIVE
+
+
+def test_a_session_that_ends_while_it_waits_keeps_no_computer(
+    annotator: Any, task: Task, partner: Any, desktop: Any, queue: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    session = sessions.start(user=annotator)
+    acquire = leases.acquire
+
+    def skipped_meanwhile(**wish: Any) -> Lease:
+        lease = acquire(**wish)
+        sessions.skip(session, fence=session.fence, by=annotator, reason="too slow")
+        return lease
+
+    monkeypatch.setattr(leases, "acquire", skipped_meanwhile)
+    queue.run()
+    session.refresh_from_db()
+    assert (session.status, session.lease) == (Session.Status.EXPIRED, None)
+    assert Lease.objects.get().state == Lease.State.RELEASED
 
 
 def test_an_empty_queue_says_so(annotator: Any) -> None:
@@ -159,6 +180,21 @@ def test_a_desktop_lost_while_verifying_gives_no_reward_and_keeps_the_work(
     session.refresh_from_db()
     assert (session.status, session.reward) == (Session.Status.SUBMITTED, None)
     assert "not verified" in session.verdict_detail
+
+
+def test_a_verifier_that_breaks_keeps_nobody_waiting(
+    session: Session, annotator: Any, queue: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def verify(*_: Any, **__: Any) -> None:
+        raise KeyError("sheet1")
+
+    monkeypatch.setattr(setups, "verify", verify)
+    Task.objects.update(verifier={"kind": "shell", "command": "true", "expect": ""})
+    sessions.finish(session, fence=session.fence, by=annotator, outcome=Outcome.FINISHED)
+    queue.run()
+    session.refresh_from_db()
+    assert (session.status, session.reward) == (Session.Status.SUBMITTED, None)
+    assert "the verifier failed: KeyError('sheet1')" in session.verdict_detail
 
 
 def test_a_terminal_proposal_ends_the_session_by_the_same_way(

@@ -156,6 +156,14 @@ def test_a_picture_from_before_the_last_action_gets_no_loss(
     assert "older than the action before" in second_step.error
 
 
+def test_a_computer_that_is_gone_can_not_be_taken_over(session: Session, annotator: Any) -> None:
+    Lease.objects.update(state=Lease.State.LOST)
+    with pytest.raises(Busy, match="the computer is gone"):
+        takeover.take_over(session, fence=session.fence, by=annotator)
+    session.refresh_from_db()
+    assert session.controller == Session.Controller.AGENT
+
+
 def test_the_agent_decides_nothing_while_the_hand_is_in_control(
     session: Session, annotator: Any
 ) -> None:
