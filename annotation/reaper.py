@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable, Iterable
 from datetime import timedelta
+from typing import Any
 
 from django.db.models import Q
 from django.utils import timezone
@@ -12,9 +15,14 @@ from annotation.models import DecisionPoint, Session, Step
 from annotation.session import preparing, proposals, recovery, sessions
 from sandbox.models import Lease
 
-# A decision is done within a second or two; older ones were left by a dead process.
+log = logging.getLogger(__name__)
+
+# A decision is done within a second or two, and the time that it asks for; older ones were left by
+# a dead process.
 STEP_SILENT = timedelta(seconds=15)
 RETRY_AFTER = timedelta(seconds=5)
+GONE = "the computer is gone"
+LONGEST_STEP_MS = 600_000  # what a guest allows a command
 
 
 def reap() -> None:
@@ -30,36 +38,52 @@ def reap() -> None:
         jobs.soon(jobs.close, pk)
 
     gone = active.filter(outcome="").exclude(lease__state=Lease.State.ACTIVE)
-    for session in gone.select_related("lease"):
-        recovery.lost(session, cause="the computer is gone")
+    _each(gone.select_related("lease"), lambda row: recovery.lost(row, cause=GONE))
 
     live = active.filter(outcome="")
     left = Step.objects.filter(
         session__in=live, state=Step.State.CHOSEN, created_at__lt=now - STEP_SILENT
     )
-    for pk in _ids(left):
-        jobs.soon(jobs.execute, pk)
+    for pk, action, chosen_at in left.values_list("pk", "action", "created_at"):
+        if chosen_at + STEP_SILENT + _lasts(action) < now:
+            jobs.soon(jobs.execute, pk)
 
     points = DecisionPoint.objects.filter(session__in=live)
     asleep = Q(started_at=None, requested_at__lt=now - RETRY_AFTER)
     asleep |= Q(started_at__lt=now - proposals.WORKER_SILENT)
-    for pk in _ids(points.filter(asleep, status=DecisionPoint.Status.REQUESTED)):
+    asked = points.filter(asleep, status=DecisionPoint.Status.REQUESTED)
+    for pk in _ids(asked.filter(attempts__lt=proposals.ATTEMPTS)):
         jobs.soon(jobs.propose, pk)
+    hopeless = asked.filter(attempts__gte=proposals.ATTEMPTS)
+    _each(hopeless.select_related("session"), proposals.give_up)
     failed = points.filter(
         status=DecisionPoint.Status.FAILED,
         attempts__lt=proposals.ATTEMPTS,
         ready_at__lt=now - RETRY_AFTER,
     )
-    for point in failed.select_related("session"):
-        proposals.retry(point)
+    _each(failed.select_related("session"), proposals.retry)
 
-    for session in live.filter(controller=Session.Controller.AGENT):
-        proposals.ensure(session)
+    _each(live.filter(controller=Session.Controller.AGENT), proposals.ensure)
 
-    for session in Session.objects.filter(
+    left_alone = Session.objects.filter(
         status__in=Session.LIVE, mode=Session.Mode.INTERACTIVE, outcome="", expires_at__lt=now
-    ):
-        sessions.expire(session)
+    )
+    _each(left_alone, sessions.expire)
+
+
+def _each(rows: Iterable[Any], verb: Callable[[Any], object]) -> None:
+    """Call `verb` for every row; one that can't be put right does not hold up the others."""
+    for row in rows:
+        try:
+            verb(row)
+        except Exception:  # whatever is wrong with this row: the next look tries it again
+            log.exception("%s could not be put right", row)
+
+
+def _lasts(action: dict[str, Any]) -> timedelta:
+    """Return how long a recorded action may take by itself: a wait, a command."""
+    asked = action.get("duration_ms", 0) + action.get("timeout_ms", 0)
+    return timedelta(milliseconds=min(asked, LONGEST_STEP_MS))
 
 
 def _ids(rows: object) -> list[int]:
