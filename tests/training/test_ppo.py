@@ -94,6 +94,21 @@ def test_it_learns_by_comparison_without_a_critic(tmp_path, spelling, monkeypatc
     assert not (run.path / "critics").exists()
 
 
+def test_an_episode_whose_every_step_is_too_long_counts_in_its_group_as_what_it_earned(
+    tiny_llama, mixed
+):
+    config = config_of(tiny_llama, advantage="reinforce", max_tokens=60)
+    long = dataclasses.replace(mixed[1].steps[0], prompt_ids=[1] * 100)
+    episodes = [*mixed[:4]]
+    episodes[1] = dataclasses.replace(mixed[1], steps=[long], reward=1.0)
+    numbers = ppo.prepare(1, episodes, ppo.open_models(config), config, "p")
+    cost = [0.1 * sum(not step.readable for step in episode.steps) for episode in episodes]
+    earned = [episode.reward - own for episode, own in zip(episodes, cost, strict=True)]
+    others = (sum(earned) - earned[0]) / 3
+    assert float(numbers.advantages[0]) == pytest.approx(earned[0] - others, abs=1e-5)
+    assert numbers.layout.lengths()[1] == [0]
+
+
 def test_log_probabilities_are_those_of_each_row_alone(tiny_llama, mixed):
     loaded = load(tiny_llama)
     layout = lay_out(mixed, loaded, config_of(tiny_llama))

@@ -211,7 +211,9 @@ def prepare(
     )
     if config.compares:
         compare = group.grpo if config.advantage == "grpo" else group.leave_one_out
-        totals = layout.by_episode(rewards).sum(1)
+        # An episode without a step to learn from is compared with all the same.
+        bare = torch.tensor([one.total for one in parts], dtype=rewards.dtype)
+        totals = torch.where(lengths > 0, layout.by_episode(rewards).sum(1), bare)
         each = compare(totals, [episode.group for episode in episodes])
         advantages = layout.flat(each[:, None].expand(mask.shape))
         returns = torch.zeros(tokens)
