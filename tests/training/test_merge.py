@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from agent.serving.checkpoint import find, load
-from training.runs.rundir import RunDir
+from training.runs.rundir import RunDir, Status
 from training.trainers import job, merge, sft, weights
 from training.trainers.weights import Weights
 
@@ -64,6 +64,18 @@ def test_an_adapter_and_full_weights_are_merged_exactly(tmp_path, two):
         assert torch.allclose(tensor.double(), wanted, atol=1e-6), name
     said = json.loads((run.path / "metrics.jsonl").read_text())
     assert 0 < said["spread"] < 1
+
+
+def test_killed_before_its_last_word_it_has_merged_all_the_same(tmp_path, two):
+    run = RunDir.create(
+        tmp_path / "run", config={"sources": [source(two[0], 0.5), source(two[1], 0.5)]}
+    )
+    assert merge_main(run.path) == 0
+    said = (run.path / "metrics.jsonl").read_text()
+    run.write_status(Status("running", 0, 1))
+    assert merge_main(run.path) == 0
+    assert run.status().state == "succeeded" and run.steps() == [1]
+    assert (run.path / "metrics.jsonl").read_text() == said
 
 
 def test_the_weights_of_an_adapter_are_those_that_peft_merges(two):

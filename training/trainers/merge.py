@@ -71,11 +71,14 @@ def open_sources(config: Config) -> list[Files]:
 def train(run: RunDir, config: Config, stop: Stop) -> Status:
     """Merge, and write the one checkpoint; stopped on the way, it leaves nothing."""
     shares = [float(source["weight"]) for source in config.sources]
+    done = Status("succeeded", 1, 1, checkpoint="checkpoints/step-1")
+    folder = run.checkpoint(1)
+    if folder.exists():
+        return done  # killed before it could say so
     files = open_sources(config)
     began = time.monotonic()
     run.cut_metrics(0)
     run.write_status(Status("running", 0, 1, os.getpid()))
-    folder = run.checkpoint(1)
     partial = folder.with_name(f".{folder.name}.unfinished")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
@@ -105,11 +108,11 @@ def train(run: RunDir, config: Config, stop: Stop) -> Status:
     carry(files[0].weights, partial)
     version = f"{config.version or run.path.name}-step-1"
     write_manifest(partial, _manifest(files[0].manifest, version))
-    os.replace(partial, folder)
     spread = math.sqrt(apart) / math.sqrt(length) if length else 0.0
     took = round(time.monotonic() - began, 2)
     run.append_metrics({"step": 1, "spread": spread, "seconds": took, "time": time.time()})
-    return Status("succeeded", 1, 1, checkpoint="checkpoints/step-1")
+    os.replace(partial, folder)
+    return done
 
 
 def show(run: RunDir, config: Config) -> None:
