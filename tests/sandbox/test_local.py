@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from sandbox.provider import Desktop, Handle, ProvisionFailed, SandboxSpec
-from sandbox.providers.local import LocalProvider
+from sandbox.providers.local import LocalProvider, limits
 from tests.sandbox.desktops import needs_local, new_id
+from tests.waiting import until
 
 pytestmark = needs_local
 Run = Callable[[str], str]
@@ -165,6 +166,34 @@ def test_stop_leaves_nothing(provider: LocalProvider) -> None:
     assert not folder.exists()
     assert not list(Path("/sys/fs/cgroup").glob("*/**/tandem/traceless-*"))
     assert subprocess.run(["pgrep", "-f", "sleep 98765[4]"], check=False).returncode == 1
+
+
+def test_a_guest_that_hides_its_first_process_is_ended_all_the_same(
+    provider: LocalProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without control groups to kill by: its processes are found without their command lines."""
+    monkeypatch.setattr(limits, "create", lambda spec, group: limits.Limits("rlimits", ()))
+    handle = provider.start(SandboxSpec("hidden"))
+    desktop = provider.connect(handle)
+    desktop.fence(1)
+    code = (
+        "import os; fields = open('/proc/1/stat').read().rpartition(')')[2].split()\n"
+        "begin, end = int(fields[45]), int(fields[46])\n"
+        "os.pwrite(os.open('/proc/1/mem', os.O_RDWR), bytes(end - begin), begin)"
+    )
+    desktop.launch(["python3", "-c", code], epoch=1, action_id=new_id())
+    until(lambda: not provider.alive(handle), "the command line to be gone")
+    assert _runs(handle.pid)
+    provider.stop(handle)
+    assert not _runs(handle.pid)
+    assert not Path(handle.guest_socket).parent.parent.exists()
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
 
 
 def test_an_interrupted_start_can_be_cleared(provider: LocalProvider) -> None:

@@ -162,15 +162,29 @@ def _launch(jail: Jail) -> int:
 def _kill(folder: Path, record: records.Record) -> None:
     """Kill the sandbox's processes and wait until they are gone; raises DesktopLost if they stay."""
     boot_id = record.handle.boot_id
-    pids = {record.handle.pid, _init_pid(folder), _number(folder / "pid")}
+    outer = _number(folder / "pid")
+    known = (record.handle.pid, _init_pid(folder), outer)
     deadline = time.monotonic() + _STOP_TIMEOUT_S
-    while alive := [pid for pid in pids if records.runs(pid, boot_id)]:
+    while True:
+        # A guest may write into the memory of its first process, and so change its command line,
+        # but not into that of bwrap outside, whose child it is.
+        inside = _children(outer) if records.runs(outer, boot_id) else []
+        alive = [*inside, *(pid for pid in known if records.runs(pid, boot_id))]
+        if not alive:
+            return
         for pid in alive:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         if time.monotonic() > deadline:
             raise DesktopLost(f"{record.handle.name}: processes {alive} survive SIGKILL")
         time.sleep(0.005)
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        return [int(n) for n in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:  # it has ended in between
+        return []
 
 
 def _init_pid(folder: Path) -> int:
