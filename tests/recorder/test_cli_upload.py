@@ -33,6 +33,7 @@ class Store(ThreadingHTTPServer):
         self.complete: list[str] = []
         self.damaged = 0  # files whose first arrival is damaged
         self.refusal: tuple[int, dict[str, object]] | None = None
+        self.takes: int | None = None  # what it answers to a part of a file that it does not keep
         self.received = 0
 
     @property
@@ -73,6 +74,9 @@ class Handler(BaseHTTPRequestHandler):
         if int(self.headers["Upload-Offset"]) != len(kept):
             self.rfile.read(length)
             return self._offset(409)
+        if self.server.takes is not None:
+            self.rfile.read(length)
+            return self._offset(self.server.takes)
         cut = self.server.cuts > 0 and self.server.chance.random() < 0.5
         data = self.rfile.read(self.server.chance.randint(0, length) if cut else length)
         kept += data
@@ -228,6 +232,32 @@ def test_a_quota_is_waited_for_and_then_told(plain: Store, confirmed: Folder) ->
     with pytest.raises(ServerError, match="go on tomorrow"):
         send(confirmed, Client(plain.address, "t"), wait=waits.append)
     assert waits and min(waits) >= 3.0
+
+
+@pytest.mark.parametrize("answer", [507, 204])
+def test_a_server_that_takes_nothing_more_is_given_up(
+    plain: Store, confirmed: Folder, answer: int
+) -> None:
+    """It says how much it has each time it is asked, and that is no step forward."""
+    plain.takes = answer
+    waits: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        assert len(waits) < 50, "it goes on for ever"
+
+    with pytest.raises(ServerError):
+        send(confirmed, Client(plain.address, "t"), wait=wait)
+    assert waits == sorted(waits) and waits[-1] > 10 * waits[0]
+    plain.takes = None
+    send(confirmed, Client(plain.address, "t"))
+    assert plain.complete == [RECORDING]
+
+
+def test_a_file_that_shrinks_while_it_is_sent_is_told(plain: Store, confirmed: Folder) -> None:
+    part = confirmed.upload / "frames" / "8.png"
+    with pytest.raises(UploadError, match="is not what was confirmed"):
+        send(confirmed, Client(plain.address, "t"), tell=lambda _: part.write_bytes(b""))
 
 
 def test_a_token_is_sent_over_no_open_line() -> None:

@@ -1,7 +1,6 @@
 """Sends what was confirmed. It may be stopped at any byte and begun again any number of times.
 
-The server knows how much of each file it has (`Upload-Offset`), so nothing is kept here; a file that it
-has from anywhere else is not sent at all.
+The server knows how much of each file it has (`Upload-Offset`), so nothing is kept here.
 """
 
 from __future__ import annotations
@@ -62,6 +61,7 @@ def send(
     manifest = confirmed(folder)
     again = _Patience(wait)
     answer = again.keep_on(lambda: _announce(client, manifest))
+    again.went_forward()
     missing = {str(sha256) for sha256 in answer.get("missing", [])}
     size = max(1, min(int(answer.get("part_bytes", _PART_BYTES)), _PART_BYTES))
     parts = {p.sha256: p for p in manifest.parts if p.sha256 in missing}
@@ -80,12 +80,9 @@ class _Patience:
     def keep_on(self, ask: Callable[[], Any]) -> Any:
         while True:
             try:
-                found = ask()
+                return ask()
             except ServerError as error:
                 self.failed(error)
-            else:
-                self._failed = 0
-                return found
 
     def failed(self, error: ServerError, passing: tuple[int, ...] = ()) -> None:
         """Wait before the next try; raises the error where no try would help."""
@@ -129,11 +126,15 @@ def _send_file(
             progress.at(offset)
             data.seek(offset)
             headers = {"Upload-Offset": str(offset), "Content-Type": "application/octet-stream"}
+            block = data.read(min(size, part.bytes - offset))
+            if not block and part.bytes:
+                raise UploadError(f"{part.path} is not what was confirmed; review it again")
             try:
-                answer = client.send("PATCH", path, content=data.read(size), headers=headers)
+                answer = client.send("PATCH", path, content=block, headers=headers)
                 offset, before = _offset(answer), offset
-                if offset > before:
-                    again.went_forward()
+                if part.bytes and offset <= before:
+                    raise ServerError(f"the server takes nothing more of {part.path.name}")
+                again.went_forward()
             except ServerError as error:
                 damaged += error.status == _WRONG_HASH
                 if damaged > _DAMAGED:
