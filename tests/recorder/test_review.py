@@ -38,7 +38,7 @@ def review(tmp_path: Path) -> Iterator[Review]:
 
 def ask(review: Review, path: str, body: object = None, **headers: str) -> tuple[int, bytes, Any]:
     parts = urlsplit(review.address)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=10)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
     target = path if path.startswith("/") else parts.path + path
     sent = None if body is None else json.dumps(body)
     values = {"Origin": f"http://{review.host}", "Content-Type": "application/json"} if sent else {}
@@ -243,6 +243,18 @@ def test_a_wait_that_was_deleted_does_not_come_back(tmp_path: Path) -> None:
     edits.add({"op": "delete", "index": 1})
     lines = (confirm(ready, edits, []) / "steps.jsonl").read_text().splitlines()
     assert [json.loads(line)["action"]["type"] for line in lines] == ["click", "click"]
+
+
+def test_what_is_confirmed_again_can_be_sent_beside_what_was_sent_before(tmp_path: Path) -> None:
+    ready = prepare(canary_recording(tmp_path), tmp_path / "never.toml", found_by())
+    edits = Edits(tmp_path / "edits.jsonl", steps=99, words=0)
+    said = []
+    for _ in range(2):
+        upload = confirm(ready, edits, [])
+        for name in ("manifest.json", "recording.json"):
+            said.append(json.loads((upload / name).read_text())["id"])
+    assert said[0] == said[1] == ready.folder.head().id
+    assert said[2] == said[3] != said[0] and re.fullmatch(r"[0-9a-f]{32}", said[2])
 
 
 def test_broken_edits_and_broken_words_hold_back(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from recorder.redact import Redaction, Source, apply, judge_words, write_lines
 from recorder.reduce import write_steps
 from recorder.review.edits import Edits, redactions, words
 from recorder.review.prepare import Draft, Reviewable
+from recorder.spool import new_id
 from recorder.spool.reading import written
 from trajectory.recording import FORMAT
 
@@ -36,10 +37,12 @@ def confirm(ready: Reviewable, edits: Edits, on_pictures: Sequence[Redaction]) -
         write_steps(written(draft / "events.jsonl"), draft / "steps.jsonl", scale=head.screen.scale)
         before = ready.lines("redactions.jsonl")
         write_lines(draft / "redactions.jsonl", [*before, *(r.to_dict() for r in removed)])
-        values = json.loads(head.to_json())
+        # A server that has a part of what was confirmed before takes nothing else under its id.
+        name = new_id() if ready.folder.upload.exists() else head.id
+        values = json.loads(head.to_json()) | {"id": name}
         values["review"] = {"confirmed_at": time.time(), "edits": len(edits.made)}
         (draft / "recording.json").write_text(json.dumps(values, ensure_ascii=False, indent=1))
-        _write_manifest(draft, head.id)
+        _write_manifest(draft, name)
     return ready.folder.upload
 
 
