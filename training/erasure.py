@@ -1,7 +1,8 @@
 """Deleting a contributor's data, and saying what has learnt from it.
 
 Rows go in one transaction: sessions with all that hangs on them; datasets that hold them are marked
-and so is every checkpoint that was made of those, directly or by way of parents, critics and merges.
+and so is every checkpoint that was made of those, directly or by way of parents, critics, merges and
+episodes that one of them played.
 Files go after it. What is to go is written down in the store first (`erasures/NAME.json`), so that
 erasing again finishes what a killed process left.
 """
@@ -215,8 +216,12 @@ def _datasets_with(sessions: list[int]) -> list[Dataset]:
 def _made_of(datasets: list[Dataset]) -> list[Checkpoint]:
     if not datasets:
         return []
-    start = [Key("dataset", one.pk) for one in datasets]
-    made = [key.pk for key in downstream(links.load(), start) if key.kind == "checkpoint"]
+    edges, start = links.load(), [Key("dataset", one.pk) for one in datasets]
+    made: set[int] = set()
+    while start:
+        found = {key.pk for key in downstream(edges, start) if key.kind == "checkpoint"} - made
+        made |= found
+        start = links.played_by(found)  # who learns from what they played learns from them
     return list(Checkpoint.objects.filter(pk__in=made).order_by("pk"))
 
 

@@ -31,7 +31,7 @@ from blobs import StoreUnreachable, open_store
 from sandbox.models import InputEvent, Lease, Sandbox
 from tests.training.sessions import make_session, observation
 from tests.training.test_lineage import checkpoint, train
-from tests.training.test_sampling import rollout
+from tests.training.test_sampling import play, rollout
 from training import erasure
 from training.data import datasets
 from training.data.selection import Filters
@@ -154,6 +154,29 @@ def test_datasets_and_every_checkpoint_made_of_them_are_marked(person):
     assert [len(list(datasets.trajectories(clean)))] == [1]
     fresh = datasets.refreeze(both, by=None)
     assert (fresh.name, fresh.trajectories) == ("both-2", 1)
+
+
+def test_what_learnt_from_episodes_of_a_marked_checkpoint_is_marked_too(person):
+    box = checkpoint("box")
+    first = train("first", box, dataset=freeze("data"))
+    collected, clean = rollout("collected"), rollout("clean")
+    play(collected, versions=["box", first.version])
+    play(clean, versions=["box"], seed=1)
+    taught = freeze("taught", source="episodes", rollouts=("collected",))
+    safe = train("safe", box, dataset=freeze("other", source="episodes", rollouts=("clean",)))
+    second = train("second", box, dataset=taught)
+    critic = train("critic", box, kind="value", rollout=collected)
+    # What an RL run plays between two of its checkpoints is played by its weights all the same.
+    streamed = rollout("rl-streamed", purpose="train")
+    strong = train("streamed", second, kind="ppo", rollout=streamed)
+    play(streamed, versions=["streamed-step-7"], seed=2)
+    judge = train("judge", box, kind="orm", rollout=streamed)
+
+    found = erasure.erase(person, by=None)
+    assert set(found.checkpoints) == {first, second, critic, strong, judge}
+    assert erased(Checkpoint) == {one.version for one in found.checkpoints}
+    assert safe.version not in erased(Checkpoint)
+    assert erased(Dataset) == {"data"}  # episodes are nobody's
 
 
 def test_a_session_that_was_left_out_is_forgotten_there_too(person):

@@ -5,8 +5,12 @@ Light rows of everything rather than one query per generation: a flywheel's chai
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+from django.db.models import Q
+
 from training.lineage.graph import Edge, Key
-from training.models import Checkpoint, MergeSource, MixedDataset, Run
+from training.models import Checkpoint, DatasetEntry, Episode, MergeSource, MixedDataset, Run
 
 
 def load() -> list[Edge]:
@@ -35,3 +39,19 @@ def load() -> list[Edge]:
         if parent is not None and (run_id is None or bases.get(run_id) != parent):
             edges.append(Edge(Key("checkpoint", parent), made, "parent"))
     return edges
+
+
+def played_by(checkpoints: Collection[int]) -> list[Key]:
+    """Return the rollouts with episodes that these checkpoints played, and the datasets with such.
+
+    An RL run's own episodes count whole: weights between two checkpoints have played them as well.
+    """
+    if not checkpoints:
+        return []
+    versions = Checkpoint.objects.filter(pk__in=checkpoints).values_list("version", flat=True)
+    own = Run.objects.filter(kind=Run.Kind.PPO, checkpoints__in=checkpoints).values("rollout")
+    played = Episode.objects.filter(Q(versions__has_any_keys=list(versions)) | Q(rollout__in=own))
+    rollouts = played.order_by().values_list("rollout", flat=True).distinct()
+    held = DatasetEntry.objects.filter(episode__in=played.order_by().values("pk"))
+    datasets = held.order_by().values_list("dataset", flat=True).distinct()
+    return [Key("rollout", pk) for pk in rollouts] + [Key("dataset", pk) for pk in datasets]
