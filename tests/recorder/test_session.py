@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from Xlib import X, display
 
 from recorder.capture.errors import CaptureError
 from recorder.capture.start import display as display_to_record
+from recorder.capture.x11.frames import Frames
 from recorder.session import State
 from recorder.spool.reading import written
 from tests.recorder.conftest import Hand, Recorded, needs_x
@@ -71,6 +73,26 @@ def test_nothing_at_all_is_kept_of_a_pause(record: Record, hand: Hand, terminal:
     assert "".join(e.text for e in events if isinstance(e, KeyPressed)) == "beforez"
     named = {f.sha256 for f in events if isinstance(f, FrameTaken)}
     assert {path.stem for path in recorded.folder.frames.iterdir()} == named
+
+
+@needs_x
+def test_a_pause_that_is_asked_for_while_it_begins_pauses_what_begins_later_too(
+    record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = Frames.start
+
+    def start(frames: Frames) -> None:
+        session = frames._on_loss.__self__  # type: ignore[attr-defined]
+        asked = threading.Thread(target=session.pause)
+        asked.start()
+        asked.join(0.5)  # it waits for the others
+        begin(frames)
+
+    monkeypatch.setattr(Frames, "start", start)
+    recorded = record()
+    until(lambda: recorded.session.state is State.PAUSED, "the pause")
+    session = recorded.session
+    until(lambda: not session._input._listening, "the mouse and the keys to be paused")
 
 
 @needs_x

@@ -95,11 +95,21 @@ class Session:
             self._running = hold(self.folder)
             self._spool = Spool(self.folder, on_trouble=self._on_trouble)
             self._sink = Sink(self._spool, self.folder, clock)
-            try:
-                self._listen(wish)
-            except CaptureError:
-                self._end()
-                raise
+            with self._lock:  # who pauses or stops waits until all of it listens
+                try:
+                    self._listen(wish)
+                except (
+                    CaptureError,
+                    error.XError,
+                    error.ConnectionClosedError,
+                    OSError,
+                ) as failure:
+                    self.state = State.STOPPED
+                    self.stopped.set()
+                    self._end()
+                    if isinstance(failure, CaptureError):
+                        raise
+                    raise CaptureError(f"the recording can't begin: {failure}") from failure
         except (CaptureError, SpoolError):
             self.folder.delete()
             raise
@@ -129,15 +139,7 @@ class Session:
             self._since = self._clock.now()
             self._become(State.RECORDING)
             self._sink.reopen()
-            for listener in self._listeners:
-                listener.resume()
-
-    def toggle(self) -> None:
-        with self._lock:
-            if self.state is State.PAUSED:
-                self.resume()
-            else:
-                self.pause()
+            self._go_on()
 
     def mark(self, note: str = "") -> None:
         """Remember this moment; during a pause nothing is remembered."""
@@ -199,10 +201,15 @@ class Session:
             self._sink.beat()
 
     def _toggle_now(self) -> None:
-        """Called between two keys: if this begins a pause, the next one is not recorded any more."""
+        """Called between two keys: if this begins a pause, the next one is not recorded any more.
+
+        What it does is settled here: a pause that trouble begins meanwhile is not ended by it.
+        """
         if self.state is State.RECORDING:
             self._sink.shut()
-        _apart(self.toggle)()
+            _apart(self.pause)()
+        else:
+            _apart(self.resume)()
 
     def _controls(self, wish: Wish, stop: Callable[[], None]) -> Controls:
         screen = self.folder.head().screen
@@ -275,13 +282,20 @@ class Session:
             if self.state is not State.RECORDING:
                 self._sink.tell(Missed(self._clock.now(), since, "all", cause))
                 return
-            self._notices.trouble(f"{cause}: nothing of that is recorded")
             self._sink.stand(since)
             for listener in self._listeners:
                 listener.pause()
-            self._sink.go_on(cause)
-            for listener in self._listeners:
+            self._sink.go_on(since, cause)
+            self._go_on()
+            self._notices.trouble(f"{cause}: nothing of that is recorded")
+
+    def _go_on(self) -> None:
+        """Listen again; what can't any more ends the recording, and is told."""
+        for listener in self._listeners:
+            try:
                 listener.resume()
+            except (CaptureError, error.XError, error.ConnectionClosedError, OSError) as failure:
+                self._on_loss(f"{type(listener).__name__} can't go on ({failure})")
 
     def _read_clock(self) -> None:
         server = self._input.time

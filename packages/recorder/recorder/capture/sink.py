@@ -29,7 +29,7 @@ class Sink:
         self.own = Own()
         self._lock = threading.Lock()
         self.since, self.until = 0.0, math.inf  # what happened between them may pass
-        self._open = True
+        self._open, self._standing = True, False
         self._alive = clock.now()
 
     def put(self, event: Event, path: Path | None = None, data: bytes = b"") -> bool:
@@ -39,9 +39,10 @@ class Sink:
             late = isinstance(event, AudioWritten) and (
                 event.t + event.samples / event.rate <= self.until
             )
-            if self._open and self.clock.now() - self._alive > STOOD_S:
+            passes = self._open and not self._standing
+            if passes and self.clock.now() - self._alive > STOOD_S:
                 return False  # it comes from a time when nobody was there: see `stand`
-            if began < self.since or not (self._open or late) or self.own.takes(event):
+            if began < self.since or not (passes or late) or self.own.takes(event):
                 return False
             self._spool.put(event, path, data)
             return True
@@ -56,9 +57,9 @@ class Sink:
         with self._lock:
             if not self._open:
                 return False
-            self._open = False
-            self.until = self.clock.now()
-            self._spool.put(Paused(self.until))
+            self._open, now = False, self.clock.now()
+            self.until = min(self.until, now)
+            self._spool.put(Paused(now))
             return True
 
     def reopen(self) -> bool:
@@ -78,14 +79,15 @@ class Sink:
             self._alive = self.clock.now()
 
     def stand(self, since: float) -> None:
-        """Shut the gate for what happened after `since`, when nobody was there; `go_on` opens it."""
+        """Let nothing pass that happened after `since`, when nobody was there, until `go_on`."""
         with self._lock:
-            self._open, self.until = False, since
+            self._standing, self.until = True, min(self.until, since)
 
-    def go_on(self, cause: str) -> None:
-        """Open the gate for what happens from now on, and record what was missed."""
+    def go_on(self, since: float, cause: str) -> None:
+        """Let pass what happens from now on, and record what was missed; a pause goes on."""
         with self._lock:
-            missed, self.since = self.until, self.clock.now()
-            self._open, self.until, self._alive = True, math.inf, self.since
+            self._standing, self.since = False, self.clock.now()
+            if self._open:
+                self.until, self._alive = math.inf, self.since
             self.own.forget()
-            self._spool.put(Missed(self.since, missed, "all", cause))
+            self._spool.put(Missed(self.since, since, "all", cause))

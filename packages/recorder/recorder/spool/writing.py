@@ -16,7 +16,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from recorder.spool.folder import Folder, SpoolError, write_durably
-from trajectory.recording import Event, FrameTaken, Missed, to_line
+from trajectory.recording import (
+    AudioWritten,
+    Event,
+    FrameTaken,
+    Missed,
+    Paused,
+    Resumed,
+    Stopped,
+    to_line,
+)
 
 _QUEUE = 20_000
 _WAITING_BYTES = 64 << 20
@@ -25,6 +34,8 @@ _SYNC_S = 1.0
 # Room for the last words on a full disk: what was missed, and that the recording is paused.
 _RESERVE = 64 * 1024
 _CLOSE_S = 30.0
+_SLOW = "the disk was slower than what happened"
+_STREAMS: dict[type[Event], str] = {FrameTaken: "frames", AudioWritten: "audio"}
 
 
 class _Item(NamedTuple):
@@ -42,10 +53,10 @@ class Spool:
 
     def __init__(self, folder: Folder, *, on_trouble: Callable[[str], None]) -> None:
         self._folder, self._on_trouble = folder, on_trouble
-        self._queue: queue.Queue[_Item | None] = queue.Queue(_QUEUE)
+        self._queue: queue.Queue[_Item | None] = queue.Queue()
         self._waiting = 0  # bytes of files in the queue
         self._lost: Missed | None = None
-        self._overflow: tuple[float, float] | None = None
+        self._overflow: Missed | None = None
         self._lock = threading.Lock()
         self._reserve = folder.path / ".reserve"
         try:
@@ -58,20 +69,26 @@ class Spool:
         self._thread.start()
 
     def put(self, event: Event, path: Path | None = None, data: bytes = b"") -> None:
-        """Hand over an event, and the file that belongs to it; never waits."""
+        """Hand over an event, and the file that belongs to it; never waits.
+
+        What there is no room for is missed, but never the words that say how to read the others.
+        """
         with self._lock:
-            try:
-                if self._waiting + len(data) > _WAITING_BYTES:
-                    raise queue.Full
-                self._queue.put_nowait(_Item(event, path, data))
-                self._waiting += len(data)
-            except queue.Full:
-                since = self._overflow[0] if self._overflow else event.t
-                self._overflow = (since, event.t)
+            full = self._queue.qsize() >= _QUEUE or self._waiting + len(data) > _WAITING_BYTES
+            if full and not isinstance(event, Paused | Resumed | Missed | Stopped):
+                before = self._overflow
+                what = _STREAMS.get(type(event), "all")
+                if before is not None and before.what != what:
+                    what = "all"
+                since = before.since if before else event.t
+                self._overflow = Missed(max(event.t, since), since, what, _SLOW)
+                return
+            self._queue.put(_Item(event, path, data))
+            self._waiting += len(data)
 
     def close(self) -> None:
         """Write what is still waiting and give the disk back; raises SpoolError if it hangs."""
-        self._queue.put(None, timeout=_CLOSE_S)
+        self._queue.put(None)
         self._thread.join(_CLOSE_S)
         if self._thread.is_alive():
             raise SpoolError(f"{self._folder.path}: the disk does not answer")
@@ -91,7 +108,7 @@ class Spool:
             try:
                 self._save(item)
             except OSError as error:
-                self._lose(item.event.t, error)
+                self._lose(item.event, error)
             if self._dirty and time.monotonic() - self._synced > _SYNC_S:
                 self._sync()
         self._finish()
@@ -122,20 +139,22 @@ class Spool:
             raise
         self._dirty = True
 
-    def _lose(self, t: float, error: OSError) -> None:
+    def _lose(self, event: Event, error: OSError) -> None:
+        first = self._lost is None or isinstance(event, Resumed)
+        t = event.t
         since = self._lost.since if self._lost else t
         cause = error.strerror or repr(error)
         self._lost = Missed(t=max(t, since), since=since, what="all", cause=f"disk: {cause}")
         self._reserve.unlink(missing_ok=True)
-        self._on_trouble(f"the disk takes nothing more ({cause})")
+        if first:
+            self._on_trouble(f"the disk takes nothing more ({cause})")
 
     def _note_overflow(self) -> None:
         with self._lock:
             overflow, self._overflow = self._overflow, None
         if overflow is not None:
-            since, t = overflow
             with suppress(OSError):
-                self._append(Missed(t, since, "all", "the disk was slower than what happened"))
+                self._append(overflow)
 
     def _sync(self) -> None:
         try:
