@@ -32,6 +32,8 @@ POLICY_TOKEN = "TANDEM_POLICY_TOKEN"
 NOWHERE = "http://127.0.0.1:9"
 """The address of a server that is still to come; none at all would mean the one of POLICY_URL."""
 
+HEALTH_S = 5.0
+"""How long a server may take to say what it serves: a job asks every few seconds."""
 LOAD_S = 300.0
 """How long a server may take to open a checkpoint before we look again later."""
 
@@ -151,7 +153,7 @@ def reconcile(deployment: Deployment) -> bool:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
         with httpx.Client(base_url=address, headers=headers, timeout=LOAD_S) as client:
-            health = client.get("/health").json()
+            health = client.get("/health", timeout=HEALTH_S).json()
             if (health.get("version"), health.get("checkpoint")) == (
                 deployment.version,
                 deployment.checkpoint_uri,

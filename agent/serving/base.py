@@ -35,6 +35,9 @@ def base_folder(uri: str) -> Path:
     with (cache_folder() / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not folder.exists():
+            # Whoever had the lock before and was killed left 550 MB.
+            for left in cache_folder().glob(".converting-*"):
+                shutil.rmtree(left, ignore_errors=True)
             unfinished = Path(tempfile.mkdtemp(prefix=".converting-", dir=cache_folder()))
             try:
                 _convert(_gguf(), unfinished)

@@ -6,10 +6,11 @@ from copy import deepcopy
 from typing import Any, Protocol
 
 import torch
+from safetensors import SafetensorError
 
 from agent.serving.checkpoint import Files, find, load
 from agent.serving.llama import Llama
-from agent.serving.manifest import Manifest, read_json
+from agent.serving.manifest import CheckpointError, Manifest, read_json
 from agent.serving.processor import Encoded, Processor
 
 
@@ -70,10 +71,13 @@ def open_decoder(uri: str, *, exact: bool = False) -> tuple[Decoder, Processor, 
     transformers.
     """
     files = find(uri)
-    if _plain_llama(files):
-        decoder: Decoder = Llama(files.weights, files.adapter, exact=exact)
-        return decoder, Processor(files.weights), files.manifest
-    loaded = load(uri)
+    try:
+        if _plain_llama(files):
+            decoder: Decoder = Llama(files.weights, files.adapter, exact=exact)
+            return decoder, Processor(files.weights), files.manifest
+        loaded = load(uri)
+    except (OSError, KeyError, ValueError, RuntimeError, SafetensorError) as error:
+        raise CheckpointError(f"{uri} can't be opened: {type(error).__name__}: {error}") from error
     return Transformers(loaded.model), loaded.processor, loaded.manifest
 
 
@@ -83,6 +87,9 @@ def _plain_llama(files: Files) -> bool:
         config.get("model_type") == "llama"
         and (files.weights / "model.safetensors").exists()
         and (config.get("rope_parameters") or {}).get("rope_type", "default") == "default"
+        and not config.get("rope_scaling")  # as transformers before 5 wrote it
+        and config.get("hidden_act", "silu") == "silu"
+        and not config.get("quantization_config")
         and not config.get("attention_bias")
         and not config.get("mlp_bias")
     )

@@ -36,6 +36,8 @@ def fetch(uri: str) -> Path:
     with (kept.parent / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not kept.exists():
+            for left in kept.parent.glob(".fetching-*"):  # of one that was killed under the lock
+                shutil.rmtree(left, ignore_errors=True)
             unfinished = Path(tempfile.mkdtemp(prefix=".fetching-", dir=kept.parent))
             try:
                 _download(uri, unfinished)

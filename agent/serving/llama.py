@@ -263,6 +263,8 @@ def read_adapter(folder: Path) -> dict[str, torch.Tensor]:
     change = {}
     with safe_open(folder / "adapter_model.safetensors", "pt") as weights:
         for name in weights.keys():  # noqa: SIM118 (not a dict)
+            if not name.endswith((".lora_A.weight", ".lora_B.weight")):
+                raise CheckpointError(f"{folder}: {name} is no part of a plain LoRA")
             module, found, _ = name.partition(".lora_A.")
             if found:
                 a = weights.get_tensor(name).float()

@@ -16,6 +16,7 @@ import binascii
 import dataclasses
 import hmac
 import io
+import json
 import time
 import uuid
 from collections.abc import Mapping
@@ -112,6 +113,8 @@ def _messages(body: Mapping[str, Any]) -> list[Any]:
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
         raise BadRequest("messages must be a list", "messages")
+    if not all(isinstance(message, dict) for message in messages):
+        raise BadRequest("each of the messages must be an object", "messages")
     return messages
 
 
@@ -240,11 +243,14 @@ def _picture_file(part: Mapping[str, Any]) -> Image.Image:
 
 async def _body(request: Request, token: str) -> dict[str, Any]:
     _authorise(request, token)
-    if int(request.headers.get("content-length") or 0) > MAX_BODY:
-        raise BadRequest(f"the body is larger than {MAX_BODY} bytes")
+    data = bytearray()
+    async for piece in request.stream():  # its length need not be stated, nor be true
+        data += piece
+        if len(data) > MAX_BODY:
+            raise BadRequest(f"the body is larger than {MAX_BODY} bytes")
     try:
-        body = await request.json()
-    except ValueError as error:
+        body = json.loads(data)
+    except (ValueError, RecursionError) as error:
         raise BadRequest(f"the body is not JSON: {error}") from error
     if not isinstance(body, dict):
         raise BadRequest("the body must be a JSON object")

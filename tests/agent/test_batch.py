@@ -10,6 +10,7 @@ from tests.tiny import make_llama
 
 torch = pytest.importorskip("torch")
 
+from agent.serving import server  # noqa: E402
 from agent.serving.batch import Batch, Job  # noqa: E402 (behind the skip)
 from agent.serving.cache import Prefixes  # noqa: E402
 from agent.serving.decoder import open_decoder  # noqa: E402
@@ -155,22 +156,32 @@ def test_many_at_once_get_what_each_gets_alone(tiny_llama, tmp_path):
     one, many = (_engine(tiny_llama, tmp_path / str(n), slots=n) for n in (1, 8))
     asked = [(f"prompt {n % 5} " * n, {"n": 1 + n % 3, "max_tokens": 4 + n, "seed": n}) for n in range(12)]  # fmt: skip
     together = [_submit(many, content, **how) for content, how in asked]
-    for future, (content, how) in zip(together, asked, strict=True):
-        found, wanted = future.result(30), _submit(one, content, **how).result(30)
+    answers = [future.result(60) for future in together]
+    load = many.busyness()  # now: its rates forget what was ten seconds ago
+    for found, (content, how) in zip(answers, asked, strict=True):
+        wanted = _submit(one, content, **how).result(60)
         assert found.texts == wanted.texts and found.prompt_ids == wanted.prompt_ids
-    load = many.busyness()
     assert (load.slots, load.waiting, load.requests) == (8, 0, 12)
     assert load.batch > 1.5 and load.tokens_per_s > 0 and load.shared_tokens > 0
     assert one.busyness().tokens == load.tokens
 
 
-def test_running_requests_keep_their_model(tiny_llama, tmp_path):
+def test_running_requests_keep_their_model(tiny_llama, tmp_path, monkeypatch):
     other = make_llama(tmp_path / "other", seed=7)
     engine = _engine(tiny_llama, tmp_path / "state", slots=2)
+    step, both, loaded = Batch.step, threading.Event(), threading.Event()
+
+    def held(batch):
+        if batch.rows == 2:
+            both.set()
+            loaded.wait(60)
+        step(batch)
+
+    monkeypatch.setattr(Batch, "step", held)
     running = [_submit(engine, max_tokens=200, temperature=0) for _ in range(2)]
-    while engine.busyness().busy < 2:
-        threading.Event().wait(0.001)
+    assert both.wait(60)
     engine.load(str(other), "v2").result()
+    loaded.set()
     later = _submit(engine, max_tokens=5, temperature=0)
     assert later.result(30).version == "v2"
     assert {future.result(60).version for future in running} == {"v1"}
@@ -217,3 +228,18 @@ def test_the_numbers_are_on_two_pages(tiny_llama, tmp_path):
         health = client.get("/health").json()
         assert (health["slots"], health["requests"], health["tokens"]) == (3, 1, 4)
         assert "tandem_slots 3\n" in client.get("/metrics").text
+
+
+def test_a_body_that_is_no_request_or_has_no_end_is_refused(tiny_llama, tmp_path, monkeypatch):
+    monkeypatch.setattr(server, "MAX_BODY", 10_000)
+    with TestClient(create_app(_engine(tiny_llama, tmp_path))) as client:
+
+        def told(content):
+            answer = client.post("/v1/chat/completions", content=content)
+            assert answer.status_code == 400
+            return answer.json()["error"]["message"]
+
+        assert "each of the messages" in told(b'{"messages": ["hello"]}')
+        assert "not JSON" in told(b"[" * 9_999)
+        # Sent in pieces, with no length stated.
+        assert "larger than 10000" in told(iter([b" " * 1000] * 11))

@@ -1,6 +1,7 @@
 """Deployments: one partner, and a server that is told until it agrees."""
 
 import json
+import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -129,6 +130,15 @@ def test_what_goes_wrong_is_named_and_the_job_survives_it(server, caplog):
     with pytest.raises(PolicyUnreachable):
         deployments.reconcile(box)
     jobs.reconcile()
+
+
+def test_a_server_that_says_nothing_holds_up_no_job(settings, monkeypatch):
+    monkeypatch.setattr(deployments, "HEALTH_S", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        settings.POLICY_URL = f"http://127.0.0.1:{mute.getsockname()[1]}"
+        box = _deployment("box", checkpoint_uri="file:///a", version="v2")
+        with pytest.raises(PolicyUnreachable, match="ReadTimeout"):
+            deployments.reconcile(box)
 
 
 def test_a_deployment_becomes_a_policy(server, monkeypatch):
