@@ -30,11 +30,12 @@ RECONNECT_S = 1.0
 
 @dataclass(frozen=True, eq=False)
 class Listener:
-    """A screen that is open in this process."""
+    """A screen that is open in this process; `hand`: one that may type."""
 
     loop: asyncio.AbstractEventLoop
     heard: Callable[[Hint], None]
     quiet: Callable[[], Awaitable[None]]
+    hand: bool
 
 
 _here: dict[int, list[Listener]] = {}
@@ -48,10 +49,18 @@ def group(lease_id: int) -> str:
 
 @contextmanager
 def listening(
-    lease_id: int, heard: Callable[[Hint], None], quiet: Callable[[], Awaitable[None]]
+    lease_id: int,
+    heard: Callable[[Hint], None],
+    quiet: Callable[[], Awaitable[None]],
+    *,
+    hand: bool = True,
 ) -> Iterator[None]:
-    """Call `heard` for every hint about a lease, on the running event loop."""
-    listener = Listener(asyncio.get_running_loop(), heard, quiet)
+    """Call `heard` for every hint about a lease, on the running event loop.
+
+    Only one with a `hand` is asked to be quiet: who only looks would answer before the other has
+    written what it typed.
+    """
+    listener = Listener(asyncio.get_running_loop(), heard, quiet, hand)
     with _lock:
         _here.setdefault(lease_id, []).append(listener)
     elsewhere = asyncio.create_task(_listen_elsewhere(lease_id, listener))
@@ -75,10 +84,9 @@ def take_away(lease_id: int) -> None:
 
     Returns when it has done that, or after QUIET_S: whoever reads the input next finds all of it.
     """
-    with _lock:
-        listeners = list(_here.get(lease_id, ()))
-    if listeners:
-        waits = [asyncio.run_coroutine_threadsafe(_quiet(x), x.loop) for x in listeners]
+    hands = _hands(lease_id)
+    if hands:
+        waits = [asyncio.run_coroutine_threadsafe(_quiet(x), x.loop) for x in hands]
         for wait in waits:
             try:
                 wait.result(QUIET_S)
@@ -86,6 +94,11 @@ def take_away(lease_id: int) -> None:
                 log.warning("lease %s: a screen was still writing after %s s", lease_id, QUIET_S)
         return
     _best_effort(lease_id, _ask_elsewhere)
+
+
+def _hands(lease_id: int) -> list[Listener]:
+    with _lock:
+        return [listener for listener in _here.get(lease_id, ()) if listener.hand]
 
 
 async def announce(lease_id: int, socket: str) -> None:
@@ -144,7 +157,7 @@ async def _listen_elsewhere(lease_id: int, listener: Listener) -> None:
             await layer.group_add(group(lease_id), channel)
             try:
                 while True:
-                    await _hear(layer, await layer.receive(channel), listener)
+                    await _hear(layer, await layer.receive(channel), lease_id, listener)
             finally:
                 await layer.group_discard(group(lease_id), channel)
         except Exception as error:
@@ -152,10 +165,14 @@ async def _listen_elsewhere(lease_id: int, listener: Listener) -> None:
             await asyncio.sleep(RECONNECT_S)
 
 
-async def _hear(layer: Any, message: dict[str, Any], listener: Listener) -> None:
+async def _hear(layer: Any, message: dict[str, Any], lease_id: int, listener: Listener) -> None:
     if "reply" in message:
-        await listener.quiet()
-        await layer.send(message["reply"], {"type": "quiet"})
+        if listener.hand:
+            # Whoever asks takes the first answer: it speaks for a terminal beside the screen too.
+            hands = {listener, *_hands(lease_id)}
+            waits = [asyncio.run_coroutine_threadsafe(_quiet(x), x.loop) for x in hands]
+            await asyncio.gather(*map(asyncio.wrap_future, waits))
+            await layer.send(message["reply"], {"type": "quiet"})
         return
     listener.heard(
         Hint(

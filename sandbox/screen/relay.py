@@ -20,7 +20,7 @@ from django.db.models import Max
 from blobs import open_store
 from blobs.store import sha256_of
 from sandbox.leasing import leases
-from sandbox.models import InputEvent, Lease
+from sandbox.models import InputEvent, Lease, StreamTicket
 from sandbox.provider import Desktop
 from sandbox.screen import hints, tickets
 from sandbox.screen.capture import Capture, Captured, Snapshot
@@ -54,7 +54,8 @@ class DatabaseGate:
         heard: Callable[[Hint], None],
         quiet: Callable[[], Awaitable[None]],
     ) -> AbstractContextManager[None]:
-        return hints.listening(grant.lease_id, heard, quiet)
+        hand = grant.mode == StreamTicket.Mode.CONTROL
+        return hints.listening(grant.lease_id, heard, quiet, hand=hand)
 
     async def announce(self, grant: Grant, socket: str) -> None:
         await hints.announce(grant.lease_id, socket)
