@@ -70,6 +70,12 @@ def wait_for_key(recorder: Recorder, key: str) -> None:
     until(there, f"the key {key}")
 
 
+def stands(pid: int) -> bool:
+    """Whether all threads are stopped: on a busy machine they go on for a moment after the signal."""
+    stats = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/stat")]
+    return all(stat.rpartition(")")[2].split()[0] == "T" for stat in stats)
+
+
 @contextmanager
 def busy_hand(screen: str) -> Iterator[subprocess.Popen[bytes]]:
     """Clicks and types without end: each click wants a picture, each line changes the screen."""
@@ -276,6 +282,7 @@ def test_a_recorder_that_was_stopped_for_a_while_says_so_and_keeps_nothing_of_it
         hand("key", "b")
         wait_for_key(recorder, "b")
         running.process.send_signal(signal.SIGSTOP)
+        until(lambda: stands(running.process.pid), "the stop of all threads")
         hand("type", "--delay", "1", "hunter2")
         over = time.monotonic() + 6.5  # the recorder takes 5 s for a stop
         until(lambda: time.monotonic() > over, "the time of the stop")
