@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import os
 import pwd
+import random
 import shutil
 import signal
 import socket
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Protocol
+
+# Below the ephemeral range: else an outgoing connection may sit on a port before its service does.
+PORTS = range(15_000, 30_000)
+SHUFFLE = random.SystemRandom()  # processes with the same seed must not draw the same ports
 
 
 class StartFailed(Exception):
@@ -107,22 +113,17 @@ class Service(Protocol):
 
 
 def free_port() -> int:
-    """Return a port of the loopback that is free now, below the ephemeral range's end."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Return a port of PORTS that is free now; raises StartFailed."""
+    return free_ports(1)[0]
 
 
-def free_ports(count: int) -> list[int]:
-    """Return different free ports."""
-    probes = [socket.socket() for _ in range(count)]
-    try:
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [int(probe.getsockname()[1]) for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
+def free_ports(count: int, *, but: Collection[int] = ()) -> list[int]:
+    """Return different free ports of PORTS, none of `but`; raises StartFailed."""
+    tried = (port for port in SHUFFLE.sample(PORTS, 1000) if port not in but)
+    found = list(islice((port for port in tried if not port_taken(port)), count))
+    if len(found) < count:
+        raise StartFailed(f"no free port between {PORTS.start} and {PORTS.stop}")
+    return found
 
 
 def port_taken(port: int, host: str = "127.0.0.1") -> bool:

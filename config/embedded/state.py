@@ -6,16 +6,13 @@ import fcntl
 import hashlib
 import json
 import os
-import random
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from config.embedded.service import Account, StartFailed, can_pass, port_taken
+from config.embedded.service import Account, StartFailed, can_pass, free_ports, port_taken
 
-# Below the ephemeral range, so that no outgoing connection sits on a port of ours at the next start.
-PORTS = range(15_000, 30_000)
 SYSTEM_DATA = Path("/var/lib/tandem")
 NAMES = ("postgres", "valkey", "policy", *(f"s3-{index}" for index in range(8)))
 
@@ -100,16 +97,9 @@ class State:
         known = self.read("ports.json")
         for name in NAMES:
             if name not in known or port_taken(known[name]):
-                known[name] = self._free(set(known.values()))
+                (known[name],) = free_ports(1, but=set(known.values()))
         self.write("ports.json", known)
         return known
-
-    @staticmethod
-    def _free(used: set[int]) -> int:
-        for port in random.sample(PORTS, 200):
-            if port not in used and not port_taken(port):
-                return port
-        raise StartFailed(f"no free port between {PORTS.start} and {PORTS.stop}")
 
     def hold(self) -> IO[str]:
         """Return the lock on this folder; raise StartFailed if a running supervisor has it."""

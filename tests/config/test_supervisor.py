@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from config.embedded.leftovers import MARK, end, marked
-from config.embedded.service import StartFailed
+from config.embedded.service import PORTS, StartFailed, free_ports
 from config.embedded.state import State
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -150,3 +151,11 @@ def test_a_taken_port_is_replaced_and_a_damaged_file_is_named(tmp_path):
 
 def test_the_mark_is_what_children_carry():
     assert MARK == "TANDEM_SUPERVISOR"  # a killed older version's children must be found
+
+
+def test_free_ports_lie_below_those_of_connections_and_differ_whatever_the_seed():
+    first = random.seed(7) or free_ports(8)
+    second = random.seed(7) or free_ports(8)
+    assert len({*first, *second}) > 8
+    assert PORTS.stop <= 32_768 and set(first + second) <= set(PORTS)
+    assert not set(free_ports(8, but=first)) & set(first)
