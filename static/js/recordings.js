@@ -12,7 +12,8 @@ const form = document.getElementById("corrections");
 const steps = [...document.querySelectorAll("#steps > li")];
 const actions = readJson("actions", {});
 const pieces = readJson("heard", []);
-const store = `tandem.recording.${document.getElementById("steps").dataset.recording}`;
+// A recording that has not come whole, or could not be read, has no steps, and can be withdrawn all the same.
+const store = `tandem.recording.${document.getElementById("steps")?.dataset.recording}`;
 const judging = Boolean(form?.querySelector("[data-command]"));
 let at = 0;
 
@@ -194,7 +195,7 @@ const edit = (box) => {
 };
 
 const bindings = {
-  j: () => show(at + 1), k: () => show(at - 1), e: () => edit(thought(steps[at])),
+  j: () => show(at + 1), k: () => show(at - 1), e: () => edit(steps[at] && thought(steps[at])),
   p() {
     const button = steps[at]?.querySelector("[data-play]");
     if (button) hear(button);

@@ -317,6 +317,20 @@ def test_a_returned_recording_is_seen_and_corrected_by_its_contributor_who_may_w
     assert row.status == "withdrawn" and not row.steps.exists()
 
 
+def test_a_recording_that_has_not_come_whole_can_be_withdrawn(
+    server: str, queue: list[Any], browser: Browser, annotator: Any
+) -> None:
+    recorded = Recorded()
+    announced = Sender(token_of(annotator)).post("/api/recordings/", recorded.manifest())
+    assert announced.status_code == 201
+    person = seat(browser, server, "annotator")
+    person.goto(f"{server}/recordings/{recorded.name}/")
+    person.get_by_text("Withdraw…").click()
+    person.get_by_text("Delete it for good").click()
+    expect(person.locator("table")).to_contain_text("You withdrew it.")
+    assert Recording.objects.get().status == "withdrawn"
+
+
 def test_no_page_of_recordings_scrolls_sideways_and_bars_are_full(
     server: str, queue: list[Any], browser: Browser, annotator: Any, admin_user: Any
 ) -> None:
