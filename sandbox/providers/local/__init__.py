@@ -14,6 +14,7 @@ import signal
 import subprocess
 import time
 import uuid
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,8 +51,8 @@ class LocalProvider:
         self._check(spec)
         target = self._state / spec.name
         boot_id = uuid.uuid4().hex
-        uid = folder.free_uid(_FIRST_UID, _UIDS) if os.geteuid() == 0 else None
-        with folder.begun(target, lambda: self._clear(target)):
+        user = folder.own_uid(_FIRST_UID, _UIDS) if os.geteuid() == 0 else nullcontext()
+        with user as uid, folder.begun(target, lambda: self._clear(target)):
             password = folder.fill(target, owner=uid, uid=GUEST_UID)
             limited = limits.create(spec, group=f"{spec.name}-{boot_id[:12]}")
             handle = Handle(
@@ -167,9 +168,9 @@ def _kill(folder: Path, record: records.Record) -> None:
     deadline = time.monotonic() + _STOP_TIMEOUT_S
     while True:
         # A guest may write into the memory of its first process, and so change its command line,
-        # but not into that of bwrap outside, whose child it is.
+        # but not into that of bwrap outside, whose child it is, and which ends after it.
         inside = _children(outer) if records.runs(outer, boot_id) else []
-        alive = [*inside, *(pid for pid in known if records.runs(pid, boot_id))]
+        alive = inside or [pid for pid in known if records.runs(pid, boot_id)]
         if not alive:
             return
         for pid in alive:
