@@ -7,7 +7,9 @@ sandbox may write to the run folder only while it starts.
 from __future__ import annotations
 
 import os
+import random
 import secrets
+import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -64,13 +66,24 @@ def fill(folder: Path, *, owner: int | None, uid: int) -> str:
     return password
 
 
-def free_uid(first: int, count: int) -> int:
-    """Return a user of `count` ones from `first` on that no process has; raises ProvisionFailed."""
-    used = records.uids_in_use()
-    free = [uid for uid in range(first, first + count) if uid not in used]
-    if not free:
-        raise ProvisionFailed(f"all {count} user ids for sandboxes are in use")
-    return secrets.choice(free)
+@contextmanager
+def own_uid(first: int, count: int) -> Iterator[int]:
+    """Give a user of `count` ones from `first` on that no process has, to this start alone.
+
+    Of starts at the same moment, also in other processes of the host, each gets another: whoever
+    holds the socket of a user's name holds the user until its processes run. Raises ProvisionFailed.
+    """
+    for uid in random.SystemRandom().sample(range(first, first + count), count):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as held:
+            try:
+                held.bind(f"\0tandem-user-{uid}")
+            except OSError:  # another start has it
+                continue
+            if uid in records.uids_in_use():
+                continue
+            yield uid
+            return
+    raise ProvisionFailed(f"all {count} user ids for sandboxes are in use")
 
 
 def wait_until_ready(

@@ -57,8 +57,11 @@ class ContainerProvider:
                 raise ProvisionFailed(
                     f"no image {image.tag()}: python -m sandbox.images build container"
                 )
-            with folder.begun(target, lambda: self._clear(client, target)):
-                return self._start(client, spec, target)
+            with (
+                folder.own_uid(_FIRST_UID, _UIDS) as uid,
+                folder.begun(target, lambda: self._clear(client, target)),
+            ):
+                return self._start(client, spec, target, uid)
 
     def connect(self, handle: Handle) -> Desktop:
         """Return the desktop behind `handle`; raises DesktopLost with what ended its container."""
@@ -104,8 +107,10 @@ class ContainerProvider:
         with _engine() as client:
             return _log_tail(client, handle.boot_id)
 
-    def _start(self, client: docker.DockerClient, spec: SandboxSpec, target: Path) -> Handle:
-        boot_id, uid = uuid.uuid4().hex, folder.free_uid(_FIRST_UID, _UIDS)
+    def _start(
+        self, client: docker.DockerClient, spec: SandboxSpec, target: Path, uid: int
+    ) -> Handle:
+        boot_id = uuid.uuid4().hex
         password = folder.fill(target, owner=uid, uid=uid)
         handle = Handle(
             provider=self.name,

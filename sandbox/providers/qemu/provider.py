@@ -12,6 +12,7 @@ import secrets
 import shutil
 import uuid
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from sandbox.dial import Gateway
 from sandbox.images.qemu import PROGRAMS
 from sandbox.provider import Desktop, DesktopLost, Handle, ProvisionFailed, SandboxSpec
 from sandbox.providers import records
+from sandbox.providers.folder import own_uid
 from sandbox.providers.local import limits
 from sandbox.providers.qemu import client, memory, process, snapshots, template, way
 from sandbox.providers.qemu.qmp import Monitor, QmpError
@@ -70,8 +72,11 @@ class QemuProvider:
             folder.mkdir(parents=True, mode=0o700)
         except FileExistsError:
             raise ProvisionFailed(f"a sandbox {spec.name} exists already: stop it first") from None
+        # A guest that breaks out is nobody.
+        user = own_uid(_FIRST_UID, _UIDS) if os.geteuid() == 0 else nullcontext()
         try:
-            return self._fork(spec, folder, made)
+            with user as uid:
+                return self._fork(spec, folder, made, uid)
         except BaseException as error:
             said = process.log(folder)
             self._clear(folder)
@@ -163,7 +168,7 @@ class QemuProvider:
 
     # -- parts ---------------------------------------------------------------------------------
 
-    def _fork(self, spec: SandboxSpec, folder: Path, made: Template) -> Handle:
+    def _fork(self, spec: SandboxSpec, folder: Path, made: Template, uid: int | None) -> Handle:
         run = folder / "run"
         run.mkdir(mode=0o700)
         boot_id = uuid.uuid4().hex
@@ -177,7 +182,7 @@ class QemuProvider:
             run,
             folder / "disk.qcow2",
             password=run / "rfb.secret",
-            user=_free_uid() if os.geteuid() == 0 else None,
+            user=uid,
         )
         memory_mb, cpus = spec.memory_mb + _QEMU_MB, spec.cpus + _QEMU_CPUS
         bounded = replace(spec, memory_mb=memory_mb, cpus=cpus, pids=_THREADS)
@@ -240,15 +245,6 @@ class QemuProvider:
             client.close(self._state, folder.name)
             limits.remove(tuple(Path(group) for group in record.groups))
         records.remove(folder)
-
-
-def _free_uid() -> int:
-    """Return a uid of our range that no process has: a guest that breaks out is nobody."""
-    used = records.uids_in_use()
-    free = [uid for uid in range(_FIRST_UID, _FIRST_UID + _UIDS) if uid not in used]
-    if not free:
-        raise ProvisionFailed(f"all {_UIDS} user ids for machines are in use")
-    return secrets.choice(free)
 
 
 def _load(monitor: Monitor, state: Path, *, whole: bool) -> None:
