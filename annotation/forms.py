@@ -102,7 +102,12 @@ class ReviewForm:
 
     def _mark(self, step: Step, data: QueryDict) -> Mark | None:
         names = ("mark", "thought", "command", "comment")
-        typed = {name: data.get(f"{name}-{step.index}", "").strip() for name in names}
+        # A form's text arrives with the line ends of HTTP: left so, every thought of several lines
+        # would count as corrected.
+        typed = {
+            name: data.get(f"{name}-{step.index}", "").replace("\r\n", "\n").strip()
+            for name in names
+        }
         self.typed[step.index] = typed
         if not typed["mark"]:
             typed["mark"] = StepReview.Mark.RIGHT

@@ -260,6 +260,7 @@ TIME_ZONE = "UTC"
 USE_I18N = False
 USE_TZ = True
 DATA_UPLOAD_MAX_MEMORY_SIZE = 20 * 1024 * 1024  # an imported list of tasks
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 20_000  # a review has four for every step
 
 LOGGING: dict[str, Any] = {
     "version": 1,

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods
 
 from annotation import access
 from annotation.data import reviews as verbs
-from annotation.errors import Refused
+from annotation.errors import NotYours, Refused
 from annotation.forms import ReviewForm
 from annotation.models import Review
 from annotation.views.answers import conflict, members
@@ -33,9 +33,14 @@ def reviews(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def review(request: HttpRequest, session_id: int) -> HttpResponse:
     """Show a session to its reviewer, and take the verdict."""
-    if not access.review_queue(request.user).filter(pk=session_id).exists():
-        return replay(request, access.session_for(request.user, session_id))
-    session = access.review_for(request.user, session_id)
+    session = access.review_queue(request.user).filter(pk=session_id).first()
+    if session is None:
+        seen = access.session_for(request.user, session_id)
+        if request.method == "POST":
+            return conflict(
+                request, NotYours("this session does not wait for your verdict any more")
+            )
+        return replay(request, seen)
     context = replay_context(session)
     form = ReviewForm(session, context["steps"])
     if request.method == "POST" and form.read(request.POST):

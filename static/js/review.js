@@ -11,6 +11,7 @@ const steps = [...root.querySelectorAll(".replay-step")];
 const items = [...root.querySelectorAll(".replay-item")];
 const actions = readJson("actions", {});
 const store = `tandem.review.${root.dataset.session}`;
+const SENT = "tandem.review.sent"; // the store whose verdict was sent: forgotten once it has arrived
 let at = 0;
 
 function show(index, { focus = false } = {}) {
@@ -92,6 +93,12 @@ const bindings = {
   Home: () => show(0), End: () => show(steps.length - 1), "?": () => openDialog("help-dialog"), e: edit("thought"),
 };
 
+const sent = localStorage.getItem(SENT);
+if (sent && !(judging && sent === store)) { // what comes after a verdict is another page than its own
+  localStorage.removeItem(sent);
+  localStorage.removeItem(SENT);
+}
+
 if (judging) {
   const verdict = (value) => () => root.querySelector(`button[name="verdict"][value="${value}"]`).click();
   Object.assign(bindings, {
@@ -108,7 +115,7 @@ if (judging) {
       reasons.focus();
       toast("Say why, so that the author can learn from it.", "warning");
     } else if (event.submitter?.name === "verdict") {
-      localStorage.removeItem(store);
+      localStorage.setItem(SENT, store);
       history.replaceState(null, "", location.pathname); // the next session starts at its first step
     }
     else event.preventDefault(); // Enter in a box is not a verdict

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from annotation.errors import NoTask
-from annotation.models import Session, Task
+from annotation.models import Session, Step, Task
 from tests.annotation.views.web import post, signed_in
 
 # -- who may see what ------------------------------------------------------------------------------
@@ -109,6 +109,40 @@ def test_a_reviewer_corrects_and_accepts(submitted, reviewer):
     mark = submitted.reviews.get().steps.get()
     assert mark.action["x"] == 7 and mark.thought == "" and mark.mark == "wrong"
     assert submitted.reviews.get().verdict == "corrected"
+
+
+def test_a_thought_of_several_lines_that_nobody_touched_is_no_correction(submitted, reviewer):
+    submitted.steps.update(thought="First this.\nThen that.")
+    data = {"verdict": "accepted", "thought-0": "First this.\r\nThen that.", "comment-0": "a\r\nb"}
+    assert signed_in(reviewer).post(f"/reviews/{submitted.pk}/", data).status_code == 302
+    given = submitted.reviews.get()
+    assert given.verdict == "accepted"
+    assert (given.steps.get().thought, given.steps.get().comment) == ("", "a\nb")
+
+
+def test_a_verdict_that_comes_second_is_told_so(submitted, reviewer, admin_user):
+    url, data = f"/reviews/{submitted.pk}/", {"verdict": "accepted"}
+    assert signed_in(admin_user).post(url, data).status_code == 302
+    late = signed_in(reviewer).post(url, {**data, "reasons": "fine"})
+    assert late.status_code == 409
+    assert "does not wait for your verdict" in late.content.decode()
+    assert signed_in(reviewer).get(url).status_code == 200
+
+
+def test_a_session_of_many_steps_can_be_judged(submitted, reviewer):
+    step = submitted.steps.get()
+    Step.objects.bulk_create(
+        Step(
+            session=submitted, index=index, observation=step.observation, action=step.action,
+            screenshot=step.screenshot, actor="human", action_id=f"more-{index}", state="executed",
+        )
+        for index in range(1, 400)
+    )  # fmt: skip
+    names = ("mark", "thought", "command", "comment")
+    data = {f"{name}-{index}": "" for index in range(400) for name in names}
+    answer = signed_in(reviewer).post(f"/reviews/{submitted.pk}/", {**data, "verdict": "accepted"})
+    assert answer.status_code == 302
+    assert submitted.reviews.get().steps.count() == 400
 
 
 @pytest.mark.parametrize(
