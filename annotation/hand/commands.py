@@ -46,6 +46,7 @@ DIRECTIONS = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
 MAX_COORDINATE = 100_000
 
 _CALL = re.compile(r"\s*([A-Za-z_]+)\s*\((.*)\)\s*", re.DOTALL)
+_NOTCHES = re.compile(r"\d{1,4}")
 _TOKEN = re.compile(r"""\s*(?:("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(,)|([^\s,"']+))""", re.DOTALL)
 
 
@@ -216,9 +217,12 @@ def _unquote(string: str) -> str:
     # A line break typed into the box is a line break of the text.
     body = body.replace("\r", "\\r").replace("\n", "\\n").replace("\t", "\\t")
     try:
-        return str(json.loads(f'"{body}"'))
+        said = str(json.loads(f'"{body}"'))
     except ValueError:
         raise CommandError(f"{string} has a bad backslash; write \\\\ for one") from None
+    if "\0" in said or any("\ud800" <= letter <= "\udfff" for letter in said):
+        raise CommandError(f"{string} writes something that is no character")
+    return said
 
 
 def _quote(text: str) -> str:
@@ -302,7 +306,7 @@ def _read_scroll(args: _Args) -> Action:
     turned = False
     while (arg := args.take()) is not None:
         word, *rest = arg.words
-        if word not in DIRECTIONS or len(rest) > 1 or (rest and not rest[0].isdecimal()):
+        if word not in DIRECTIONS or len(rest) > 1 or (rest and not _NOTCHES.fullmatch(rest[0])):
             raise CommandError("scroll takes a direction and notches: scroll(640, 300, down 3)")
         notches = int(rest[0]) if rest else 3
         dx += DIRECTIONS[word][0] * notches

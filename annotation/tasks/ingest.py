@@ -8,6 +8,7 @@ from typing import Any
 from django.db import transaction
 
 from annotation.models import Task
+from annotation.recordings import storable
 from annotation.tasks.records import Columns, Problem, Report, kind, read
 from sandbox import setups
 from sandbox.models import Pool
@@ -66,6 +67,8 @@ def _task(line: int, record: dict[str, Any], problems: list[Problem]) -> Task | 
     def wrong(name: str, message: str) -> None:
         found.append(Problem(line, name, message))
 
+    if why := storable.wrong(record):
+        wrong("", why)
     for name in record:
         if name not in FIELDS:
             wrong(name, f"there is no such field; known: {', '.join(FIELDS)}")

@@ -81,12 +81,13 @@ def _list(text: str, columns: Columns, problems: list[Problem]) -> Records:
     """Read one element after the other, so that each knows the line on which it begins."""
     decoder = json.JSONDecoder()
     at = _skip_space(text, 0)
-    if not text[at:].startswith("["):
+    if not text.startswith("[", at):
         problems.append(Problem(1, "", "a JSON import is a list: [ {...}, ... ]"))
         return
+    line, counted = 1, 0
     at = _skip_space(text, at + 1)
-    while not text[at:].startswith("]"):
-        line = text.count("\n", 0, at) + 1
+    while not text.startswith("]", at):
+        line, counted = line + text.count("\n", counted, at), at
         try:
             record, at = decoder.raw_decode(text, at)
         except json.JSONDecodeError as error:
@@ -97,9 +98,9 @@ def _list(text: str, columns: Columns, problems: list[Problem]) -> Records:
         else:
             problems.append(Problem(line, "", f"{columns.noun} is an object, not {kind(record)}"))
         at = _skip_space(text, at)
-        if text[at:].startswith(","):
+        if text.startswith(",", at):
             at = _skip_space(text, at + 1)
-        elif not text[at:].startswith("]"):
+        elif not text.startswith("]", at):
             problems.append(Problem(text.count("\n", 0, at) + 1, "", "a comma or ] is missing"))
             return
 
@@ -111,7 +112,14 @@ def _skip_space(text: str, at: int) -> int:
 
 
 def _csv(text: str, columns: Columns, problems: list[Problem]) -> Records:
-    reader = csv.reader(io.StringIO(text))
+    reader = csv.reader(io.StringIO(text, newline=""))
+    try:
+        yield from _rows(reader, columns, problems)
+    except csv.Error as error:  # most often a quote that is not closed: the rest is one cell
+        problems.append(Problem(reader.line_num, "", f"not CSV: {error}"))
+
+
+def _rows(reader: Any, columns: Columns, problems: list[Problem]) -> Records:
     header = [name.strip() for name in next(reader, [])]
     for name in columns.required:
         if name not in header:

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_POST
 from annotation import access
 from annotation.errors import BadInput, MissingThoughts, Refused
 from annotation.hand.commands import CommandError
+from annotation.recordings import storable
 
 Body = dict[str, Any]
 Verb = Callable[..., Body]
@@ -56,18 +57,20 @@ def read_body(request: HttpRequest) -> Body:
     """Return the JSON object that was posted; raises BadInput."""
     try:
         body = json.loads(request.body or b"{}")
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadInput(f"the body is not JSON: {error}") from error
     if not isinstance(body, dict):
         raise BadInput("the body must be a JSON object")
+    if why := storable.wrong(body):
+        raise BadInput(f"what you typed can't be kept: {why}")
     return body
 
 
 def integer(body: Body, name: str, default: int | None = None) -> int:
     """Return a whole number of the body that is not negative; raises BadInput naming it."""
     value = body.get(name, default)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise BadInput(f"{name} must be a whole number")
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**31:
+        raise BadInput(f"{name} must be a whole number, below 2147483648")
     return value
 
 

@@ -211,7 +211,7 @@ const READERS = {
     if (!args.length) throw new Error("say which way to scroll: scroll(640, 300, down 3)");
     while (args.length) {
       const [word, count = "3", more] = args.shift().words;
-      if (!(word in TURNS) || more || !/^\d+$/.test(count)) throw new Error("scroll takes a direction and notches: down 3");
+      if (!(word in TURNS) || more || !/^\d{1,4}$/.test(count)) throw new Error("scroll takes a direction and notches: down 3");
       action.dx += TURNS[word][0] * Number(count);
       action.dy += TURNS[word][1] * Number(count);
     }

@@ -29,7 +29,7 @@ from trajectory.keys import MODIFIERS, NAMED_KEYS
 
 pixels = st.integers(0, 4000)
 buttons = st.sampled_from(BUTTONS)
-texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)
 keys = st.sampled_from(sorted(NAMED_KEYS)) | st.characters(
     exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"]
 )
@@ -119,6 +119,8 @@ def test_people_may_write(text, action):
         ("click(4, 5,)", "nothing after the last comma"),
         ("click(,4)", "nothing before a comma"),
         ('type("\\q")', "bad backslash"),
+        ('type("\\u0000")', "no character"),
+        ("scroll(1, 2, down 99999)", "takes a direction and notches"),
     ],
 )
 def test_a_mistake_is_named(text, message):

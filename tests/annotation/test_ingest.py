@@ -84,6 +84,18 @@ def test_csv_names_columns_and_the_line_after_a_quoted_line_break() -> None:
     ]
 
 
+def test_a_quote_that_is_not_closed_is_named() -> None:
+    text = 'external_id,instruction\na,"open\n' + "b,do it\n" * 20_000
+    report = import_tasks(text, format="csv")
+    assert not report.ok and "not CSV: field larger" in str(report.problems[0])
+
+
+def test_text_that_can_not_be_kept_is_named() -> None:
+    line = json.dumps({"external_id": "a", "instruction": "do\0it"})
+    (problem,) = import_tasks(line, format="jsonl").problems
+    assert "U+0000" in str(problem)
+
+
 def test_known_tasks_stay_as_they_are() -> None:
     import_tasks('{"external_id": "a", "instruction": "first"}', format="jsonl")
     text = '{"external_id": "a", "instruction": "second"}\n{"external_id": "b", "instruction": "x"}'
