@@ -33,8 +33,8 @@ class SessionHints(AsyncJsonWebsocketConsumer):
         if self.group:
             await self.channel_layer.group_discard(self.group, self.channel_name)
 
-    async def receive_json(self, content: Any, **_: Any) -> None:
-        """Ignore it: a page asks by HTTP."""
+    async def receive(self, *_: Any, **__: Any) -> None:
+        """Ignore it, whatever it is: a page asks by HTTP."""
 
     async def hint(self, event: dict[str, Any]) -> None:
         """Pass a hint on to the page."""

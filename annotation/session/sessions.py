@@ -33,9 +33,9 @@ def start(*, user: User) -> Session:
             if (session := live_of(user)) is not None:
                 return session
             task = tasks.claim(user=user)
-            left = task.sessions.filter(
-                author=user, status=Session.Status.EXPIRED, outcome=""
-            ).first()
+            # One that is locked is being resumed at this moment, by somebody who waits for the task.
+            mine = task.sessions.select_for_update(skip_locked=True, of=("self",))
+            left = mine.filter(author=user, status=Session.Status.EXPIRED, outcome="").first()
             session = _reopen(left) if left else _open(task, user)
             tasks.settle(task)
             jobs.soon(jobs.prepare, session.pk)
@@ -77,6 +77,13 @@ def resume(session: Session, *, by: User) -> Session:
     Within the grace time the desktop is the same. An expired session gets a new one, on which what
     was done is replayed. Raises NotYours.
     """
+    try:
+        return _resumed(session, by)
+    except IntegrityError:  # a second request of the same author was quicker
+        raise NotYours("another session of yours is under way: finish it first") from None
+
+
+def _resumed(session: Session, by: User) -> Session:
     with transaction.atomic():
         row = fencing.hold(session)
         if row.author_id != by.pk:

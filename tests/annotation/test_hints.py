@@ -77,6 +77,17 @@ async def test_the_author_hears_what_changed_after_the_commit(annotator: Any) ->
     await page.close()
 
 
+async def test_what_a_page_sends_is_ignored_whatever_it_is(annotator: Any) -> None:
+    pk = await make(annotator)
+    page = Page(annotator, pk)
+    await page.open()
+    for said in ({"text": "no JSON"}, {"text": "{}"}, {"bytes": b"\xff"}):
+        await page.end.send_input({"type": "websocket.receive", **said})
+    await database_sync_to_async(hints.changed)(pk, "step")
+    assert await page.heard() == {"changed": "step"}
+    await page.close()
+
+
 async def test_a_stranger_is_closed_with_a_code(annotator: Any, stranger: Any) -> None:
     page = Page(stranger, await make(annotator))
     await page.open()

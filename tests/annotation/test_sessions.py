@@ -136,6 +136,22 @@ def test_an_expired_session_is_taken_up_on_another_desktop(
     assert steps.current(session).status == DecisionPoint.Status.READY  # type: ignore[union-attr]
 
 
+def test_two_sessions_taken_up_at_once_are_refused_by_name(
+    session: Session, annotator: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expire(session)
+    tasks.create(external_id="other", instruction="Do it.")
+    other = Session.objects.create(
+        task=Task.objects.get(external_id="other"), author=annotator, expires_at=timezone.now()
+    )
+    assert other.status in Session.LIVE
+    monkeypatch.setattr(sessions, "live_of", lambda user: None)  # it was not there a moment ago
+    with pytest.raises(NotYours, match="another session of yours is under way"):
+        sessions.resume(session, by=annotator)
+    session.refresh_from_db()
+    assert session.status == Session.Status.EXPIRED
+
+
 def test_an_expired_task_given_to_somebody_else_is_theirs(
     session: Session, annotator: Any, reviewer: Any
 ) -> None:
