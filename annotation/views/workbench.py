@@ -41,10 +41,14 @@ def workbench(request: HttpRequest, session_id: int) -> HttpResponse:
     return render(request, "annotation/workbench.html", context)
 
 
-@login_required
 @require_GET
 def panel(request: HttpRequest, session_id: int) -> HttpResponse:
-    """Render what changes; 204 if the page has this version already (`?seen=`)."""
+    """Render what changes; 204 if the page has this version already (`?seen=`).
+
+    401 for who is signed out: the page would put the form to sign in where its state belongs.
+    """
+    if not request.user.is_authenticated:
+        return HttpResponse("signed out", status=401)
     session = access.own_session_for(request.user, session_id)
     context = panel_context(session)
     if request.GET.get("seen") == context["version"]:

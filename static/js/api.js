@@ -1,6 +1,10 @@
 // Verbs of the server: JSON in, JSON out.
 
-const csrf = () => JSON.parse(document.body.getAttribute("hx-headers"))["x-csrftoken"];
+// Signing in again in another tab changes the token: the cookie has the new one, this page the old.
+export const freshCsrf = () => /(?:^|; )csrftoken=([^;]+)/.exec(document.cookie)?.[1];
+export const csrf = () => freshCsrf() ?? JSON.parse(document.body.getAttribute("hx-headers"))["x-csrftoken"];
+
+const WITHIN_MS = 60_000; // a desktop that does not answer is given up sooner
 
 /** POST `body`; resolves to {ok, error, message, …} also when the server refuses or is away. */
 export async function post(url, body, { keepalive = false } = {}) {
@@ -11,9 +15,10 @@ export async function post(url, body, { keepalive = false } = {}) {
       keepalive,
       headers: { "content-type": "application/json", "x-csrftoken": csrf() },
       body: JSON.stringify(body),
+      signal: AbortSignal.timeout(WITHIN_MS),
     });
   } catch {
-    return { ok: false, status: 0, error: "Offline", message: "The server can't be reached. Nothing was done; try again." };
+    return { ok: false, status: 0, error: "Offline", message: "The server can't be reached. If this was not done, try again." };
   }
   try {
     return { status: response.status, ...(await response.json()) };

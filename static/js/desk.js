@@ -1,5 +1,6 @@
 // The desktop's frame: its picture, who drives, where keys go, how long it is held, what covers it.
 
+import { csrf } from "./api.js";
 import { openDesktop } from "./desktop.js";
 import { pixel } from "./overlay.js";
 
@@ -52,10 +53,9 @@ export function desk(root, { paint }) {
   }, 1000);
 
   function open() {
-    const csrf = JSON.parse(document.body.getAttribute("hx-headers"))["x-csrftoken"];
     desktop = openDesktop(element, {
       ticketUrl,
-      csrf,
+      csrf: csrf(),
       mode: driver === "human" ? "control" : "view",
       onState: (state, message) => {
         $("connection").dataset.state = state;

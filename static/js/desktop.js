@@ -1,5 +1,6 @@
 // One live desktop in a page: noVNC's RFB behind one-time tickets, with reconnect and coordinates.
 
+import { freshCsrf } from "./api.js";
 import RFB from "../vendor/novnc/core/rfb.js";
 
 const FIRST_DELAY_MS = 500;
@@ -134,7 +135,7 @@ class Desktop extends EventTarget {
     try {
       answer = await fetch(this.#ticketUrl, {
         method: "POST",
-        headers: { "X-CSRFToken": this.#csrf },
+        headers: { "X-CSRFToken": freshCsrf() ?? this.#csrf },
         body: new URLSearchParams({ mode: this.#mode }),
       });
       body = answer.ok ? await answer.json() : null;

@@ -1,9 +1,8 @@
 // What programs of the computer serve: their ports, each opened in a tab on a host name of its own.
 
-import { toast } from "./api.js";
+import { csrf, toast } from "./api.js";
 
 const menu = () => document.getElementById("services");
-const csrf = () => JSON.parse(document.body.getAttribute("hx-headers"))["x-csrftoken"];
 
 async function ask(url, method) {
   try {

@@ -1,5 +1,7 @@
 // The terminal's panel: the commands of the session, and a terminal while this page has control.
 
+import { csrf } from "./api.js";
+
 const $ = (id) => document.getElementById(id);
 const LOWEST_PX = 120;
 const STEP_PX = 24;
@@ -46,10 +48,9 @@ export function shellPanel() {
     const opened = (terminal = { ticket: now.ticket, screen: null, ended: false });
     const { DesktopTerminal } = await import("./terminal.js"); // 350 kB, for those who open it
     if (terminal !== opened) return;
-    const csrf = JSON.parse(document.body.getAttribute("hx-headers"))["x-csrftoken"];
     opened.screen = new DesktopTerminal($("terminal"), {
       ticketUrl: now.ticket,
-      csrf,
+      csrf: csrf(),
       onState(state, message) {
         panel.dataset.state = state;
         opened.ended = state === "closed"; // opening the panel again begins another one

@@ -1,6 +1,7 @@
 // A terminal in the computer beside its screen: usable while this page has control. What reaches
 // beyond the screen (titles, links, the clipboard) is dropped by the server and not enabled here.
 
+import { freshCsrf } from "./api.js";
 import { FitAddon } from "../vendor/xterm/addon-fit.mjs";
 import { Terminal } from "../vendor/xterm/xterm.mjs";
 
@@ -57,7 +58,7 @@ export class DesktopTerminal {
     let body = null;
     try {
       const answer = await fetch(this.#ticketUrl, {
-        method: "POST", headers: { "X-CSRFToken": this.#csrf }, body: new URLSearchParams({ mode: "control" }),
+        method: "POST", headers: { "X-CSRFToken": freshCsrf() ?? this.#csrf }, body: new URLSearchParams({ mode: "control" }),
       });
       body = await answer.json();
       if (!answer.ok) return this.#end(body.error ?? `The server answered ${answer.status}.`);

@@ -42,13 +42,14 @@ export function thoughts({ container, url, fence, onTyped, onSaved }) {
     const answer = await post(url, { fence: fence(), step: index, thought: text });
     if (!answer.ok) {
       area.dataset.saved = "";
-      return toast(answer.message, "error");
+      return toast(`${answer.message} Press Enter in the box to save the thought.`, "error");
     }
     onSaved();
   }
 
-  /** Leave one box for the next empty one; the change event saves it. */
+  /** Leave one box for the next empty one, and save it: also again, where that failed. */
   function next(index) {
+    save(index, boxes.get(index));
     const after = [...boxes].find(([i, area]) => i > index && !area.value.trim());
     if (after) after[1].focus();
     else boxes.get(index).blur();

@@ -25,6 +25,8 @@ const now = { fence: Number(root.dataset.fence), phase: "", point: "", seen: "",
 let inFlight = 0;
 let later = 0;
 let askWhy = false; // after a takeover: go to the first missing thought once it is shown
+let signedOut = false;
+let gone = false; // the session goes on in another window, or nowhere
 let acceptedAt = null; // performance.now() of the last decision, until its proposals are shown
 
 const time = activity();
@@ -64,6 +66,12 @@ function heard(what) {
 
 panel.addEventListener("htmx:configRequest", (event) => (event.detail.parameters.seen = now.version));
 panel.addEventListener("htmx:afterSwap", read);
+panel.addEventListener("htmx:responseError", (event) => {
+  if (event.detail.xhr.status !== 401) return;
+  event.stopPropagation(); // said once, not at every look
+  signedOut = true;
+  notice("You are signed out. Sign in again in another tab: this page goes on then, and keeps what you typed.", "bad");
+});
 
 function read() {
   const { version, phase, point, seen, controller, fence, waited, ticket, width, height } = $("state").dataset;
@@ -202,7 +210,8 @@ function lost(text) {
   acceptedAt = null;
   clearInterval(beat);
   lostNotice(text);
-  keep.again();
+  if (!gone) keep.again(); // once: later it would take the place of what the other window has typed
+  gone = true;
 }
 
 // -- choosing by keys --------------------------------------------------------------------------------
@@ -232,8 +241,11 @@ bindControls({
 async function heartbeat() {
   if (["ended", "expired", "broken"].includes(now.phase)) return;
   const answer = await post(`${base}heartbeat/`, { fence: now.fence });
-  if (answer.ok) root.dataset.expires = answer.expires_at;
-  else if (answer.error === "StaleFence") lost(answer.message);
+  if (answer.ok) {
+    root.dataset.expires = answer.expires_at;
+    if (signedOut) clearNotice();
+    signedOut = false;
+  } else if (answer.error === "StaleFence") lost(answer.message);
   else if (answer.status === 401) notice(answer.message, "bad");
 }
 const beat = setInterval(heartbeat, 15_000);

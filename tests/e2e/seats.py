@@ -28,7 +28,7 @@ def browsing() -> Iterator[Browser]:
 
 
 def seat(browser: Browser, server: str, name: str) -> Page:
-    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page = browser.new_context(viewport={"width": 1280, "height": 800}).new_page()
     page.goto(f"{server}/accounts/login/")
     page.fill("[name=username]", name)
     page.fill("[name=password]", f"{name}-password")

@@ -78,6 +78,9 @@ def test_what_was_typed_replaces_the_proposal(session, annotator, decided):
         ({"proposal_rank": 9}, "there is no proposal 9"),
         ({"fence": "x", "proposal_rank": 1}, "fence must be a whole number"),
         ({"decision_point": 0}, "not one of this session"),
+        ({"proposal_rank": 1, "active_ms": 2**31}, "active_ms must be a whole number"),
+        ({"proposal_rank": 1, "thought": "a\0b"}, "U+0000"),
+        ({"command": 'type("\\ud800")'}, "writes something that is no character"),
     ],
 )
 def test_bad_input_is_named(session, annotator, decided, body, message):
@@ -134,3 +137,16 @@ def test_an_infeasible_task_needs_a_reason(session, annotator):
     )
     assert response.status_code == 400
     assert "say why" in response.json()["message"]
+
+
+@pytest.mark.parametrize("draft", [{"command": "\0"}, {"command": "\ud800"}])
+def test_a_draft_that_can_not_be_kept_is_named(session, annotator, draft):
+    url = f"/sessions/{session.pk}/draft/"
+    response = post(signed_in(annotator), url, fence=1, draft=draft)
+    assert response.status_code == 400
+    assert "can't be kept" in response.json()["message"]
+
+
+def test_a_panel_for_nobody_is_no_form_to_sign_in(session):
+    response = Client().get(f"/sessions/{session.pk}/panel/")
+    assert (response.status_code, response.content) == (401, b"signed out")
