@@ -8,6 +8,7 @@ import pytest
 import soundfile
 from PIL import Image
 
+from recorder.redact import Denied, Detectors, Judge, Redaction
 from recorder.redact.pictures import GREY
 from recorder.review import prepare
 from tests.recorder.made_recording import CANARY, EDITOR, FIELD, NOTES, RATE, SIZE, Made, found_by
@@ -78,3 +79,32 @@ def test_a_secret_is_found_each_time_that_it_was_typed() -> None:
     text = f"{CANARY} and again {CANARY}"
     found = {(f.start, f.end) for f in found_by().found(text) if f.kind == "secret"}
     assert {(0, len(CANARY)), (len(text) - len(CANARY), len(text))} <= found
+
+
+def judged(*events: rec.Event) -> list[Redaction]:
+    judge = Judge(Detectors([]), Denied())
+    for event in events:
+        judge.take(event)
+    return judge.close()
+
+
+def test_nobody_vouches_for_a_field_over_a_hole_in_the_recording() -> None:
+    start: list[rec.Event] = [
+        rec.WindowChanged(0, "gedit", "a", EDITOR),
+        rec.ElementSeen(1, "entry", "", NOTES, focused=True, password=False),
+    ]
+    keys = [rec.KeyPressed(2, "a", "a"), rec.KeyPressed(5, "b", "b"), rec.KeyPressed(9, "c", "c")]
+    hole = rec.Missed(6, 4, "all", "the disk was slower than what happened")
+    removed = judged(*start, *keys[:2], hole, keys[2])
+    assert all(any(r.began <= t <= r.ended for r in removed) for t in (5, 9))
+    assert not any(r.began <= 2 <= r.ended for r in removed)
+    # Pictures alone were missed: who has the focus was told.
+    assert not judged(*start, *keys[:2], rec.Missed(6, 4, "frames", "slow"), keys[2])
+
+
+def test_a_page_on_the_list_is_closed_since_before_its_address_was_told() -> None:
+    bank = rec.WindowChanged(10, "firefox", "Hello", EDITOR, "https://www.paypal.com/a")
+    (removed,) = judged(rec.WindowChanged(0, "firefox", "News", EDITOR, "https://a.org/"), bank)
+    assert removed.began <= 8
+    vault = rec.WindowChanged(10, "keepassxc", "db", EDITOR)
+    assert 8.5 < judged(rec.WindowChanged(0, "gedit", "a", EDITOR), vault)[0].began <= 9

@@ -15,6 +15,7 @@ from trajectory.recording import (
     ElementSeen,
     Event,
     KeyPressed,
+    Missed,
     Pressed,
     Resumed,
     WindowChanged,
@@ -26,6 +27,8 @@ BACK_S = 5.0  # of several moves before a field was told those within this time 
 LEAVE_S = 2.0  # nobody tells who has the focus after a click elsewhere: from then on it is unknown
 MOST_MOVES = 64
 GAP_S = 2.0
+BEFORE_S = 0.3
+_UNSURE = "nobody could tell that this is no password field"
 
 
 @dataclass(slots=True)
@@ -52,6 +55,7 @@ class Fields:
     _secret: float | None = None  # since when a password field has the focus
     _since_move: float = 0.0  # the same without the margin
     _unsure: list[float] = field(default_factory=list)  # first and last key that nobody vouches for
+    _last: float = -1.0  # the last key that typed something
     _window: WindowChanged | None = None
 
     def take(self, event: Event) -> None:
@@ -69,6 +73,11 @@ class Fields:
             case WindowChanged():
                 self._front(event)
             case Resumed(t=t):  # nobody knows what was done in the pause
+                self._moved(t)
+                self._leave(t)
+            case Missed(t=t, since=since, what="all"):  # nor what was told of the focus meanwhile
+                if self._last >= since:
+                    self.redactions.append(Redaction(since - BEFORE_S, t + TAIL_S, _UNSURE))
                 self._moved(t)
                 self._leave(t)
             case Pressed(t=t, x=x, y=y):
@@ -173,7 +182,7 @@ class Fields:
         self._focused = None
 
     def _typed(self, t: float) -> None:
-        self._moves[-1].typed = True
+        self._moves[-1].typed, self._last = True, t
         if self._secret is not None or (self._focused and self._focused.password is False):
             return
         self._unsure = [self._unsure[0] if self._unsure else t, t]
@@ -192,9 +201,8 @@ class Fields:
     def _end_unsure(self) -> None:
         if self._unsure:
             place = known(self._focused.bounds) if self._focused else None
-            cause = "nobody could tell that this is no password field"
-            began, ended = self._unsure[0] - 0.3, self._unsure[1] + TAIL_S
-            self.redactions.append(Redaction(began, ended, cause, EVERYTHING, place))
+            began, ended = self._unsure[0] - BEFORE_S, self._unsure[1] + TAIL_S
+            self.redactions.append(Redaction(began, ended, _UNSURE, EVERYTHING, place))
         self._unsure = []
 
 

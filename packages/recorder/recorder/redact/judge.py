@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from recorder.redact.denied import Denied
 from recorder.redact.detectors import PASSWORD, Detectors, Found
@@ -18,6 +18,7 @@ from trajectory.recording import ElementSeen, Event, WindowChanged
 
 TITLE_PX = 130  # a title bar with its tabs and the line of the address
 BEFORE_S = 0.3
+ADDRESS_S = 2.5  # a browser is asked for its address once a second, and tells the new one late
 # What a terminal asks for after these is not shown, and no element says so.
 _ASKS = re.compile(
     r"^\s*(?:sudo|su|ssh|scp|sftp|rsync|passwd|gpg|kinit|cryptsetup|psql|mysql|docker login|pass|"
@@ -75,9 +76,7 @@ class Judge:
     def _front(self, window: WindowChanged) -> None:
         before, self._window = self._window, window
         self._windows = [*self._windows[-63:], window]
-        cause = self.denied.cause(window)
-        if not cause and any(f.kind == "secret" for f in self._found(window)):
-            cause = "secret in a title or an address"
+        cause = self._cause(window)
         if self._closed and before:
             self.redactions.append(
                 Redaction(
@@ -90,10 +89,17 @@ class Judge:
             )
             self._closed = None
         if cause:
-            self._closed = (window.t - LEAD_S, cause)
+            by_address = window.url and not self._cause(replace(window, url=""))
+            self._closed = (window.t - (ADDRESS_S if by_address else LEAD_S), cause)
         else:
             self.shown.window(window)
             self._title(window)
+
+    def _cause(self, window: WindowChanged) -> str:
+        cause = self.denied.cause(window)
+        if not cause and any(f.kind == "secret" for f in self._found(window)):
+            return "secret in a title or an address"
+        return cause
 
     def _title(self, window: WindowChanged) -> None:
         if not any(f.kind == "personal" for f in self._found(window)):
