@@ -119,7 +119,7 @@ def worker(pages=None, *, policy=None, environments: int = 8, name: str = "w1") 
     )
 
 
-def play_all(player: Worker, *, within_s: float = 30.0) -> None:
+def play_all(player: Worker, *, within_s: float = 90.0) -> None:
     """Run a worker until no rollout is live any more."""
     stopping = threading.Event()
     timer = threading.Timer(within_s, stopping.set)

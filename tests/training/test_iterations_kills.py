@@ -87,7 +87,7 @@ def test_drivers_that_look_at_once_make_one_child(begin):
 
     def look():
         try:
-            start.wait(20)
+            start.wait(60)
             driver.go(row.pk)
         except BaseException as error:
             broke.append(error)
@@ -98,7 +98,7 @@ def test_drivers_that_look_at_once_make_one_child(begin):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(100)
     turn(row)
     assert broke == [] and now(row).phase == "collect" and now(row).state == State.RUNNING
     assert Rollout.objects.count() == 1 and now(row).rollout.episodes.count() == 4

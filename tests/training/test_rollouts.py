@@ -250,7 +250,7 @@ def test_a_reader_with_a_cursor_misses_none(make):
         with transaction.atomic():
             episodes.finish(first.pk, first.claim, RESULT)
             inside.set()
-            leave.wait(10)
+            leave.wait(60)
         connection.close()
 
     def quick():
@@ -259,7 +259,7 @@ def test_a_reader_with_a_cursor_misses_none(make):
 
     one, two = threading.Thread(target=slow), threading.Thread(target=quick)
     one.start()
-    inside.wait(10)
+    assert inside.wait(60)
     two.start()
     assert episodes.finished() == []  # neither is visible: the second waits for the first
     leave.set()

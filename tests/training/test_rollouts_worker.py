@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from django.utils import timezone
@@ -86,7 +87,7 @@ class Running:
 
     def __exit__(self, *_):
         self.stopping.set()
-        self.thread.join(30)
+        self.thread.join(100)
 
 
 def test_episodes_are_played_judged_and_kept_with_what_was_sampled(make):
@@ -143,9 +144,13 @@ def test_a_setup_that_breaks_is_the_environments_fault(make, toys, monkeypatch):
     assert "setup broke: KeyError" in rollout.episodes.get().failures[0]["detail"]
 
 
-def test_an_episode_that_takes_too_long_is_judged_as_it_stands(make):
-    rollout = make(1, task="n30", episode_s=1)
-    play_all(worker(policy=Clicker(0.15)))
+def test_an_episode_that_takes_too_long_is_judged_as_it_stands(make, monkeypatch):
+    policy, clock = Clicker(), time.monotonic
+    # Each answer takes 100 s by the clock that the episode is timed with.
+    slow = SimpleNamespace(monotonic=lambda: clock() + 100 * policy.asked)
+    monkeypatch.setattr("training.rollouts.play.time", slow)
+    rollout = make(1, task="n30", episode_s=600)
+    play_all(worker(policy=policy))
     row = rollout.episodes.get()
     assert row.outcome == Outcome.TIMED_OUT and row.reward == 0.0 and 1 < row.steps < 30
 
@@ -225,19 +230,28 @@ def test_slots_are_given_in_the_order_of_asking_and_metered():
 
 @pytest.mark.django_db(transaction=True)
 def test_unfinished_episodes_go_on_under_the_next_version_and_through_a_pause(make):
-    version = ["v1"]
+    version, answers = ["v1"], threading.Event()
+
+    class Slow(Clicker):
+        def propose(self, request, k):
+            if len(request.history) == 2:
+                waiting.append(request)
+                assert answers.wait(60)
+            return super().propose(request, k)
+
+    waiting: list[object] = []
     rollout = make(3, task="n30")
-    policy = Clicker(0.05, lambda: version[0])
+    policy = Slow(version=lambda: version[0])
     player = worker(policy=policy)
     with Running(player):
-        until(lambda: policy.asked > 10)
+        until(lambda: len(waiting) == 3)  # each has been answered twice
         version[0] = "v2"
         rollouts.pause(rollout)
-        until(lambda: not any(job.control.go.is_set() for job in player.running.values()))
-        time.sleep(0.2)  # what was asked before
-        asked = policy.asked
-        time.sleep(0.3)
-        assert policy.asked == asked and states(rollout) == {"running": 3}
+        until(lambda: not any(job.control.go.is_set() for job in list(player.running.values())))
+        answers.set()
+        until(lambda: policy.asked == 9)  # what was asked before is answered
+        time.sleep(0.5)
+        assert policy.asked == 9 and states(rollout) == {"running": 3}
         rollouts.resume(rollout)
         until(lambda: states(rollout) == {"done": 3})
     for row in rollout.episodes.all():

@@ -27,6 +27,7 @@ from training.models import Checkpoint, Dataset, Run
 from training.presets import presets_of
 from training.runs import process, runs, supervise, workdir
 
+WAIT_S = 100  # for a thread that ends by itself
 State = Run.State
 MANIFEST = {"format": 1, "dialect": "element", "observation": "elements"}
 
@@ -73,6 +74,17 @@ def launch(dataset: Dataset, base: Checkpoint, *, step_s: float = 0.0, **config:
     return runs.launch(kind="sft", dataset=dataset, base=base, config=values, by=None)
 
 
+def hold(run: Run, step: int) -> None:
+    """Have the trainer wait after `step`, so that a test finds it alive however slow it is."""
+    directory = workdir.directory_of(run)
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "hold").write_text(str(step))
+
+
+def let_go(run: Run) -> None:
+    (workdir.directory_of(run) / "hold").unlink()
+
+
 @pytest.fixture
 def supervising() -> Iterator[Callable[[Run], threading.Thread]]:
     """Supervise a run in a thread of its own, as the worker does."""
@@ -92,7 +104,7 @@ def supervising() -> Iterator[Callable[[Run], threading.Thread]]:
 
     yield begin
     for thread in threads:
-        thread.join(20)
+        thread.join(WAIT_S)
 
 
 def now(run: Run) -> Run:
@@ -175,23 +187,23 @@ def test_cancelling_in_the_queue_is_immediate_and_an_ended_run_is_not_cancelled(
 
 @pytest.mark.django_db(transaction=True)
 def test_a_cancelled_run_has_a_checkpoint_and_goes_on_from_it(dataset, base, supervising, queued):
-    run = launch(dataset, base, step_s=0.1, steps=30, save_every=0)
+    run = launch(dataset, base, steps=30, save_every=0)
+    hold(run, 5)
     thread = supervising(run)
-    until(lambda: now(run).step >= 2)
+    until(lambda: now(run).step == 5)
     runs.cancel(now(run))
-    thread.join(20)
+    thread.join(WAIT_S)
     run = now(run)
-    assert run.state == State.CANCELLED
-    reached = run.step
-    assert 2 <= reached < 30
-    assert [c.step for c in run.checkpoints.all()] == [reached]
+    assert (run.state, run.step) == (State.CANCELLED, 5)
+    assert [c.step for c in run.checkpoints.all()] == [5]
 
+    let_go(run)
     runs.resume(run)
     assert queued[-1] == run.pk
-    supervising(now(run)).join(20)
+    supervising(now(run)).join(WAIT_S)
     run = now(run)
     assert run.state == State.SUCCEEDED, run.error
-    assert f"from step {reached}" in run.log
+    assert "from step 5" in run.log
     assert [m.step for m in run.series.all()] == list(range(1, 31))
     with pytest.raises(WrongState, match="succeeded"):
         runs.resume(run)
@@ -199,19 +211,20 @@ def test_a_cancelled_run_has_a_checkpoint_and_goes_on_from_it(dataset, base, sup
 
 @pytest.mark.django_db(transaction=True)
 def test_a_worker_that_goes_down_puts_its_run_back_into_the_queue(dataset, base, supervising):
-    run = launch(dataset, base, step_s=0.1, steps=30)
+    run = launch(dataset, base, steps=30)
+    hold(run, 3)
     thread = supervising(run)
-    until(lambda: now(run).step >= 1)
+    until(lambda: now(run).step == 3)
     supervise.shutting_down.set()
     try:
-        thread.join(20)
+        thread.join(WAIT_S)
     finally:
         supervise.shutting_down.clear()
     run = now(run)
     assert (run.state, run.pid, run.supervisor) == (State.QUEUED, None, "")
     assert not process.held(workdir.directory_of(run))
-    Run.objects.filter(pk=run.pk).update(config=run.config)
-    supervising(run).join(30)
+    let_go(run)
+    supervising(run).join(WAIT_S)
     assert now(run).state == State.SUCCEEDED
 
 
@@ -222,17 +235,19 @@ def test_a_worker_that_goes_down_puts_its_run_back_into_the_queue(dataset, base,
 def test_a_killed_trainer_is_named_and_its_run_goes_on_by_itself(
     dataset, base, supervising, queued
 ):
-    run = launch(dataset, base, step_s=0.1, steps=12, save_every=2)
+    run = launch(dataset, base, steps=12, save_every=2)
+    hold(run, 5)
     thread = supervising(run)
     until(lambda: now(run).checkpoints.exists())
     os.killpg(now(run).pid, signal.SIGKILL)
-    thread.join(20)
+    thread.join(WAIT_S)
     run = now(run)
     assert run.state == State.QUEUED
     assert "SIGKILL" in run.error
     queued.clear()
     assert supervise.find_lost() == 1 and queued == [run.pk]
-    supervising(run).join(20)
+    let_go(run)
+    supervising(run).join(WAIT_S)
     run = now(run)
     assert (run.state, run.error) == (State.SUCCEEDED, "")
     assert "from step" in run.log.split("from step 0", 1)[1]
@@ -242,16 +257,18 @@ def test_a_killed_trainer_is_named_and_its_run_goes_on_by_itself(
 @pytest.mark.django_db(transaction=True)
 def test_a_trainer_that_is_killed_again_and_again_fails(dataset, base, supervising, monkeypatch):
     monkeypatch.setattr(supervise, "MAX_ATTEMPTS", 1)
-    run = launch(dataset, base, step_s=0.1, steps=12, save_every=2)
+    run = launch(dataset, base, steps=12, save_every=2)
+    hold(run, 5)
     thread = supervising(run)
     until(lambda: now(run).checkpoints.exists())
     os.killpg(now(run).pid, signal.SIGKILL)
-    thread.join(20)
+    thread.join(WAIT_S)
     run = now(run)
     assert run.state == State.FAILED
     assert "SIGKILL" in run.error
+    let_go(run)
     runs.resume(run)
-    supervising(now(run)).join(20)
+    supervising(now(run)).join(WAIT_S)
     assert now(run).state == State.SUCCEEDED
 
 
@@ -282,8 +299,11 @@ def forget_heartbeat(run: Run) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_trainer_of_a_dead_supervisor_is_adopted(dataset, base, child_environment, queued):
-    run = launch(dataset, base, step_s=0.1, steps=40, save_every=20)
+def test_the_trainer_of_a_dead_supervisor_is_adopted(
+    dataset, base, child_environment, queued, supervising
+):
+    run = launch(dataset, base, steps=40, save_every=20)
+    hold(run, 3)
     killed_supervisor(run, child_environment)
     pid = now(run).pid
     assert process.held(workdir.directory_of(run))
@@ -293,7 +313,11 @@ def test_the_trainer_of_a_dead_supervisor_is_adopted(dataset, base, child_enviro
     queued.clear()
     assert supervise.find_lost() == 1
     assert queued == [run.pk]
-    supervise.supervise(run.pk)
+    dead = now(run).supervisor
+    thread = supervising(run)
+    until(lambda: now(run).supervisor != dead)
+    let_go(run)
+    thread.join(WAIT_S)
     run = now(run)
     assert run.state == State.SUCCEEDED, run.error
     assert run.attempts == 1  # the same trainer, not a second one
@@ -305,12 +329,14 @@ def test_the_trainer_of_a_dead_supervisor_is_adopted(dataset, base, child_enviro
 
 @pytest.mark.django_db(transaction=True)
 def test_where_both_died_the_run_goes_on_from_its_last_checkpoint(dataset, base, child_environment):
-    run = launch(dataset, base, step_s=0.1, steps=16, save_every=4)
+    run = launch(dataset, base, steps=16, save_every=4)
+    hold(run, 5)
     killed_supervisor(run, child_environment)
     until(lambda: workdir.finished_checkpoints(workdir.directory_of(run)))
     os.killpg(now(run).pid, signal.SIGKILL)
     until(lambda: not process.held(workdir.directory_of(run)))
     forget_heartbeat(run)
+    let_go(run)
     supervise.supervise(run.pk)
     run = now(run)
     assert run.state == State.SUCCEEDED, run.error
@@ -323,15 +349,16 @@ def test_where_both_died_the_run_goes_on_from_its_last_checkpoint(dataset, base,
 def test_a_machine_that_never_saw_the_run_fetches_what_was_uploaded(
     dataset, base, supervising, tmp_path, settings
 ):
-    run = launch(dataset, base, step_s=0.1, steps=10, save_every=3)
+    run = launch(dataset, base, steps=10, save_every=3)
+    hold(run, 4)
     thread = supervising(run)
     until(lambda: now(run).checkpoints.exists())
     runs.cancel(now(run))
-    thread.join(20)
+    thread.join(WAIT_S)
     settings.RUNS_DIR = tmp_path / "another-machine"
     reached = now(run).checkpoints.order_by("-step").first().step
     runs.resume(now(run))
-    supervising(now(run)).join(20)
+    supervising(now(run)).join(WAIT_S)
     run = now(run)
     assert run.state == State.SUCCEEDED, run.error
     assert f"from step {reached}" in run.log
@@ -371,7 +398,7 @@ def test_a_store_that_is_away_for_a_while_costs_no_step(dataset, base, supervisi
 
     monkeypatch.setattr(checkpoints, "upload", flaky)
     run = launch(dataset, base, step_s=0.05, save_every=2)
-    supervising(run).join(20)
+    supervising(run).join(WAIT_S)
     run = now(run)
     assert run.state == State.SUCCEEDED, run.error
     assert [c.step for c in run.checkpoints.order_by("step")] == [2, 4, 6, 8]

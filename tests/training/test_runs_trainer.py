@@ -75,7 +75,7 @@ def test_supervisor_and_trainer_are_killed_and_the_run_ends_as_if_nothing_had_be
     child_environment,
     supervising,  # noqa: F811
 ):
-    run = launch(steps=400, save_every=2)
+    run = launch(steps=20_000, save_every=2)  # more than anybody waits for
     killed_supervisor(run, child_environment, trainers="training.trainers")
     pid, directory = now(run).pid, workdir.directory_of(run)
     assert process.held(directory)
@@ -85,7 +85,7 @@ def test_supervisor_and_trainer_are_killed_and_the_run_ends_as_if_nothing_had_be
     assert (now(run).pid, now(run).attempts) == (pid, 1)
 
     os.killpg(pid, signal.SIGKILL)
-    thread.join(30)
+    thread.join(100)
     assert now(run).state == Run.State.QUEUED  # it goes on by itself
 
     thread = supervising(now(run))

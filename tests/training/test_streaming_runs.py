@@ -69,7 +69,7 @@ def playing(request):
     thread.start()
     yield player
     stopping.set()
-    thread.join(30)
+    thread.join(100)
 
 
 def rollout_of(run: Run) -> Rollout:
@@ -87,7 +87,7 @@ def finished(run: Run) -> list[str]:
 
 def test_a_run_uses_its_episodes_and_ends_with_its_rollout(launch, playing, supervising):
     run = launch()
-    supervising(run).join(60)
+    supervising(run).join(100)
     run = now(run)
     assert run.state == State.SUCCEEDED, run.error
     assert used(run) == finished(run) and len(used(run)) == 16
@@ -103,14 +103,14 @@ def test_a_cancelled_run_leaves_its_episodes_waiting_and_goes_on_with_them(
     thread = supervising(run)
     until(lambda: rollout_of(run).state == Rollout.State.RUNNING)
     runs.cancel(now(run))
-    thread.join(30)
+    thread.join(100)
     assert now(run).state == State.CANCELLED
     rollout = rollout_of(run)
     assert rollout.state == Rollout.State.PAUSED and "cancelled" in rollout.error
 
     request.getfixturevalue("playing")
     runs.resume(now(run))
-    supervising(now(run)).join(60)
+    supervising(now(run)).join(100)
     assert now(run).state == State.SUCCEEDED, now(run).error
     assert used(run) == finished(run) and len(used(run)) == 16
 
@@ -121,7 +121,7 @@ def test_a_worker_that_goes_down_leaves_episodes_waiting_for_the_next(launch, su
     until(lambda: rollout_of(run).state == Rollout.State.RUNNING)
     supervise.shutting_down.set()
     try:
-        thread.join(30)
+        thread.join(100)
     finally:
         supervise.shutting_down.clear()
     assert now(run).state == State.QUEUED
@@ -132,7 +132,7 @@ def test_a_worker_that_goes_down_leaves_episodes_waiting_for_the_next(launch, su
 @pytest.mark.parametrize("playing", [Untold], indirect=True)
 def test_a_run_that_gets_nothing_to_learn_from_says_so(launch, playing, supervising):
     run = launch(staleness=0)
-    supervising(run).join(60)
+    supervising(run).join(100)
     run = now(run)
     assert run.state == State.FAILED and "has no token ids" in run.error
     assert "our own policy server" in run.error

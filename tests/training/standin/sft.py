@@ -1,4 +1,7 @@
-"""Speaks the run directory like a trainer, without a model: `step_s` seconds per step."""
+"""Speaks the run directory like a trainer, without a model: `step_s` seconds per step.
+
+A file `hold` in the directory names the step after which it waits, until the file is gone.
+"""
 
 import json
 import os
@@ -15,6 +18,13 @@ config = run.config()
 total = config["steps"]
 first = max(run.steps(), default=0)
 run.cut_metrics(first)
+
+
+def held(step):
+    try:
+        return step >= int((run.path / "hold").read_text())
+    except FileNotFoundError:
+        return False
 
 
 def save(step):
@@ -34,6 +44,9 @@ run.write_status(Status("running", first, total, os.getpid()))
 step = first
 try:
     while step < total and not stop:
+        if held(step):
+            time.sleep(0.02)
+            continue
         step += 1
         if config["learning_rate"] == 0.5:
             raise FloatingPointError("the loss is nan")
