@@ -12,7 +12,8 @@ RETRY_AFTER_S = 5.0
 
 _COUNT = """
 SELECT
-    (SELECT count(*) FROM sandbox_lease WHERE owner_id = %(owner)s AND state = 'active'),
+    (SELECT count(*) FROM sandbox_lease
+        WHERE owner_id = %(owner)s AND state = 'active' AND idempotency_key <> %(key)s),
     (SELECT count(*) FROM sandbox_leaserequest
         WHERE owner_id = %(owner)s AND state = 'waiting' AND idempotency_key <> %(key)s)
 """
@@ -40,7 +41,7 @@ def set_most(*, user: User | None, most: int | None) -> None:
 def admit(owner: User, *, most: int, key: str) -> None:
     """Let `owner` have one more computer; raises QuotaFull. `claiming.look` has locked the owner.
 
-    The request with `key` is the one that asks and does not count.
+    What has `key` is what is asked for and does not count: its lease may be a moment old.
     """
     running, pending = prepared.run(_COUNT, {"owner": owner.pk, "key": key})[0]
     if running + pending >= most:

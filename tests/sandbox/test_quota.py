@@ -1,8 +1,11 @@
 """Quotas hold whatever a person asks for at the same time."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from django.db import connection, transaction
 
 from sandbox.leasing import leases, quota
 from sandbox.models import Lease, LeaseRequest, Quota
@@ -60,3 +63,36 @@ def test_waiting_at_once_does_not_pass_it_either(annotator: Any) -> None:
     results = at_once(8, lambda number: acquire(annotator, f"key-{number}"))
     assert all(isinstance(r, leases.NoCapacity) for r in results), results
     assert LeaseRequest.objects.count() == 3
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_same_wish_twice_at_once_is_one_computer_within_the_quota(annotator: Any) -> None:
+    """The second waits for the first one's lock, and has read that there is no lease yet."""
+    quota.set_most(user=annotator, most=1)
+    first, second = make_sandbox("desk-1"), make_sandbox("desk-2")
+    with ThreadPoolExecutor(1) as others:
+        with transaction.atomic():
+            lease = acquire(annotator, "same")
+            again = others.submit(_acquire_and_close, annotator, "same")
+            _until_somebody_waits_for_a_lock()
+        assert again.result(30) == lease
+    assert {first.leases.count(), second.leases.count()} == {0, 1}
+
+
+def _acquire_and_close(owner: Any, key: str) -> Lease:
+    try:
+        return acquire(owner, key)
+    finally:
+        connection.close()
+
+
+def _until_somebody_waits_for_a_lock() -> None:
+    deadline = time.monotonic() + 30
+    with connection.cursor() as cursor:
+        while time.monotonic() < deadline:
+            cursor.execute(
+                "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+            )
+            if cursor.fetchone()[0]:
+                return
+    raise AssertionError("nobody waits for an advisory lock")
