@@ -141,7 +141,7 @@ def _what_became_of(name: str) -> str:
 
 
 def _give_up(sandbox: Sandbox, cause: str) -> None:
-    lease = sandbox.leases.filter(state=Lease.State.ACTIVE).first()
+    lease = sandbox.leases.filter(state=Lease.State.ACTIVE, epoch=sandbox.epoch).first()
     if lease is not None and sandbox.state == Sandbox.State.LEASED:
         leases.lose(lease, cause=cause, ending=Lease.Ending.HOST)
     else:

@@ -87,7 +87,7 @@ def probed(keys: Collection[int]) -> None:
 
 def mark_failed(sandbox: Sandbox, *, cause: str) -> bool:
     """Give a computer up and keep `cause`; an active lease of it is lost with the same words."""
-    lease = sandbox.leases.filter(state=Lease.State.ACTIVE).first()
+    lease = sandbox.leases.filter(state=Lease.State.ACTIVE, epoch=sandbox.epoch).first()
     if lease is not None and sandbox.state == Sandbox.State.LEASED:
         return bool(leases.lose(lease, cause=cause).state == Lease.State.LOST)
     changed = (

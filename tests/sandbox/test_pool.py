@@ -9,12 +9,14 @@ import pytest
 from django.utils import timezone
 
 from sandbox import pool
+from sandbox.host import hosts
 from sandbox.leasing import leases
 from sandbox.models import AuditEvent, Lease, LeaseRequest, Pool, Sandbox
 from sandbox.pool import breaker, demand
 from sandbox.provider import Handle, ProvisionFailed, SandboxSpec
 from sandbox.providers.fake import FakeProvider
 from tests.sandbox.inline import MakeHost, count, join, make_host, make_pool, make_row, steps
+from tests.sandbox.rows import acquire, make_ready, make_sandbox
 
 __all__ = ["make_host"]
 pytestmark = pytest.mark.django_db
@@ -197,3 +199,16 @@ def test_the_settings_make_the_default_pool_and_change_it() -> None:
     assert (second.min_warm, second.max_warm, second.most) == (4, 6, 6)
     lost.refresh_from_db()
     assert lost.pool == second
+
+
+def test_what_was_seen_of_an_old_holder_takes_nothing_from_the_next(annotator: Any) -> None:
+    seen = make_sandbox()
+    old = acquire(annotator, "old")
+    seen.refresh_from_db()
+    leases.release(old, reason="done")
+    make_ready(seen)
+    new = acquire(annotator, "new")
+    assert not pool.mark_failed(seen, cause="it was lost, a while ago")
+    hosts._give_up(seen, "its host was silent, a while ago")
+    new.refresh_from_db()
+    assert new.state == Lease.State.ACTIVE
