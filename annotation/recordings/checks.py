@@ -32,7 +32,7 @@ def problem(
     aim = trajectory.target(action)
     for x, y in (*points, *((aim,) if aim else ())):
         if not (0 <= x < frame[0] and 0 <= y < frame[1]):
-            return f"({x}, {y}) lies outside of the picture of {frame[0]}×{frame[1]}"
+            return f"({x}, {y}) lies outside of the picture of {frame[0]}×{frame[1]}"[:300]
     bounds = element.get("bounds") if element else None
     if aim and bounds:
         left, top, width, height = bounds

@@ -26,6 +26,8 @@ LINE_CHARACTERS = 1 << 20
 WHY_CHARACTERS = 300  # an error may quote what it found, and that may be long
 STEPS = 20_000
 WORDS = 200_000
+SOUNDS = 100_000
+HELD_BYTES = 64 << 20  # of a file whose lines are held all at once
 LONGEST_S = 24 * 3600.0
 BACK_S = 1.0  # threads of a recorder may write their events a little out of order
 SILENT_S = 3600.0  # nobody records an hour in which not even the clock was read
@@ -75,6 +77,8 @@ def events(path: Path) -> Events:
         match event:
             case AudioWritten(name=name):
                 found.sounds[name] = event
+                if len(found.sounds) > SOUNDS:
+                    raise _bad(path, number, f"more than {SOUNDS} sounds")
             case ClockRead(wall=now):
                 wall = now - t if wall is None else wall
                 found.drift_s = now - t - wall
@@ -96,7 +100,7 @@ def steps(path: Path) -> list[Line]:
         began, ended = _time(path, number, record, "began"), _time(path, number, record, "ended")
         if ended < began or began < before - BACK_S:
             raise _bad(path, number, "the steps are not in order of time")
-        before = began
+        before = max(before, began)
         action, frame = record.get("action"), record.get("frame") or ""
         if not isinstance(action, dict) or not isinstance(frame, str):
             raise _bad(path, number, "a step has an action and the sha256 of its frame")
@@ -143,6 +147,8 @@ def _events(path: Path) -> Iterator[tuple[int, Event]]:
 
 
 def _records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    if (size := path.stat().st_size) > HELD_BYTES:
+        raise BadContent(f"{path.name} has {size} bytes, more than {HELD_BYTES}; {WAY_OUT}")
     for number, line in _lines(path):
         try:
             record = json.loads(line)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 from django.db import connection
-from django.db.models import Q
+from django.db.models import F, Q
 from django.utils import timezone
 
 from agent.policy import PolicyError, PolicyMisconfigured, PolicyRefused
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 WORKER_SILENT = timedelta(minutes=2)
 HEARTBEAT_S = 20.0
-ATTEMPTS = 6  # for what may be better next time: an endpoint or a store that is away
+ATTEMPTS = 6  # for what may be better next time: an endpoint that is away, a worker that was killed
 
 STAGES: dict[str, Callable[[Recording], None]] = {
     Recording.Status.UPLOADED: reading.read,
@@ -42,10 +42,13 @@ def advance(recording_id: int) -> None:
     now = timezone.now()
     idle = Q(worker_at=None) | Q(worker_at__lt=now - WORKER_SILENT)
     waiting = Recording.objects.filter(idle, pk=recording_id, status__in=Recording.WORKING)
-    if not waiting.update(worker_at=now):
+    if not waiting.update(worker_at=now, attempts=F("attempts") + 1):
         return
     row = Recording.objects.select_related("owner", "task").get(pk=recording_id)
     stage = row.status
+    if row.attempts > ATTEMPTS:  # nobody is left to say why: it may be what kills them
+        _fail(row, stage, f"{ATTEMPTS} workers ended while {stage}: their log may say why")
+        return
     try:
         with _alive(row):
             STAGES[stage](row)
@@ -59,10 +62,9 @@ def advance(recording_id: int) -> None:
         log.exception("recording %s broke while %s", row.name, stage)
         _fail(row, stage, f"Tandem itself broke while {stage}: the log of the worker says how")
     else:
-        moved = Recording.objects.filter(pk=row.pk, status__in=Recording.WORKING).exclude(
-            status=stage
-        )
-        if moved.update(worker_at=None, attempts=0):
+        moved = Recording.objects.filter(pk=row.pk).exclude(status=stage)
+        moved.update(worker_at=None, attempts=0)
+        if moved.filter(status__in=Recording.WORKING).exists():
             jobs.soon(jobs.advance_recording, row.pk)
 
 
@@ -89,19 +91,24 @@ def reap() -> None:
 
 
 def _again(row: Recording, stage: str, error: Exception) -> None:
-    if row.attempts + 1 >= ATTEMPTS:
+    if row.attempts >= ATTEMPTS:
         _fail(row, stage, f"given up after {ATTEMPTS} attempts: {error}")
         return
     # The worker's last sign of life stays: the reaper comes back when that is old.
     Recording.objects.filter(pk=row.pk, status=stage).update(
-        attempts=row.attempts + 1, cause=f"will be tried again: {error}"
+        cause=_told(f"will be tried again: {error}")
     )
 
 
 def _fail(row: Recording, stage: str, cause: str) -> None:
     Recording.objects.filter(pk=row.pk, status=stage).update(
-        status=Recording.Status.FAILED, failed_in=stage, cause=cause[:4000], worker_at=None
+        status=Recording.Status.FAILED, failed_in=stage, cause=_told(cause), worker_at=None
     )
+
+
+def _told(cause: str) -> str:
+    """Return a cause as it can be stored: it may quote what a recorder or a model wrote."""
+    return "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in cause[:4000])
 
 
 @contextmanager

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
+from annotation import jobs
 from annotation.models import Recording
-from annotation.recordings import rights, spool
+from annotation.recordings import content, progress, rights, spool
+from annotation.recordings.errors import BadContent
 from annotation.session import pictures
-from tests.annotation.recorded import Recorded, Sender, arrived, sha, signed_in
+from tests.annotation.recorded import Recorded, Sender, arrived, click, lines, sha, signed_in
 from tests.annotation.test_recordings_upload import token_of
 from training import erasure
+from trajectory.recording import AudioWritten, to_line
 
 
 @pytest.fixture
@@ -80,3 +85,76 @@ def test_what_the_server_notes_itself_is_not_taken_from_a_recorder(
     answer = sender.post("/api/recordings/", recorded.manifest())
     assert (answer.status_code, answer.json()["error"]) == (400, "bad_manifest")
     assert named in answer.json()["message"]
+
+
+@pytest.mark.parametrize("name", ["\\u0000", "\\ud83d", "\\u001b[2J"])
+def test_a_cause_that_quotes_what_no_database_keeps_is_told_all_the_same(
+    sender: Sender, queue: Any, name: str
+) -> None:
+    recorded = Recorded()
+    recorded.files["events.jsonl"] = b'{"kind":"moved","%s":1}\n' % name.encode()
+    row = arrived(sender, queue, recorded)
+    assert row.status == Recording.Status.FAILED
+    assert "line 1: moved: unknown \ufffd" in row.cause and row.cause.isprintable()
+
+
+def test_a_place_of_four_thousand_digits_is_a_problem_like_any_other(
+    sender: Sender, queue: Any
+) -> None:
+    recorded = Recorded()
+    recorded.steps[0]["action"]["x"] = 10**4000
+    recorded.files["steps.jsonl"] = lines(recorded.steps)
+    row = arrived(sender, queue, recorded)
+    assert (row.status, row.cause) == ("in_review", "")
+    assert not row.steps.get(index=0).kept
+
+
+def test_what_is_held_at_once_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "steps.jsonl"
+    with path.open("wb") as file:
+        file.truncate(content.HELD_BYTES + 1)
+    for read in (content.steps, content.words):
+        with pytest.raises(BadContent, match=r"steps\.jsonl has 67108865 bytes"):
+            read(path)
+    monkeypatch.setattr(content, "SOUNDS", 2)
+    path.write_text("".join(to_line(AudioWritten(1.0, f"{n}.flac", 1)) + "\n" for n in range(3)))
+    with pytest.raises(BadContent, match="line 3: more than 2 sounds"):
+        content.events(path)
+
+
+def test_steps_that_go_back_little_by_little_are_not_in_order(tmp_path: Path) -> None:
+    path = tmp_path / "steps.jsonl"
+    path.write_bytes(
+        lines([{"began": t, "ended": 9.0, "action": click(1, 1)} for t in (5.0, 4.3, 3.6)])
+    )
+    with pytest.raises(BadContent, match="line 3: the steps are not in order"):
+        content.steps(path)
+
+
+def test_a_recording_that_kills_its_workers_is_given_up(
+    sender: Sender, queue: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def kills(row: Recording) -> None:
+        raise Killed
+
+    recorded = Recorded()
+    sender.send(recorded)
+    queue.clear()
+    row = Recording.objects.get()
+    monkeypatch.setitem(progress.STAGES, Recording.Status.UPLOADED, kills)
+    for _ in range(progress.ATTEMPTS):
+        with pytest.raises(Killed):
+            progress.advance(row.pk)
+        Recording.objects.update(worker_at=timezone.now() - 2 * progress.WORKER_SILENT)
+    progress.advance(row.pk)
+    row.refresh_from_db()
+    assert row.status == "failed" and "workers ended while uploaded" in row.cause
+    monkeypatch.undo()
+    monkeypatch.setattr(jobs, "soon", lambda job, pk: queue.append((job.run, pk)))
+    assert progress.retry(row)
+    queue.run()
+    row.refresh_from_db()
+    assert row.status == "in_review"
