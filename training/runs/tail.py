@@ -29,7 +29,7 @@ class JsonLines:
             with open(self.path, "rb") as file:
                 file.seek(self.offset - len(self.last))
                 if file.read(len(self.last)) != self.last:
-                    self.offset = 0
+                    self.offset, self.last = 0, b""
                     file.seek(0)
                 body = file.read()
         except FileNotFoundError:
