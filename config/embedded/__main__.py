@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -19,7 +20,8 @@ from config.embedded.supervisor import Supervisor
 
 
 def say(line: str) -> None:
-    print(line, flush=True)
+    with contextlib.suppress(OSError):  # a closed terminal or pipe is no reason to stop
+        print(line, flush=True)
 
 
 def run(state: State) -> None:
@@ -60,7 +62,8 @@ def stop(state: State) -> None:
     """End the supervisor of this state folder, or what a killed one has left."""
     pid = state.holder()
     if pid is not None:
-        os.kill(pid, signal.SIGTERM)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
         deadline = time.monotonic() + 60
         while state.holder() is not None and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -76,10 +79,15 @@ def reset(state: State) -> None:
     if not (state.private / "secrets.json").exists():
         raise StartFailed(f"{state.root} holds no state of Tandem: nothing to reset")
     stop(state)
-    names = ("postgres", "valkey", "s3", "blobs", "log", "policy", "runs", "sandboxes", "state")
+    names = (
+        "postgres", "valkey", "s3", "blobs", "spool", "tasks", "tls", "log", "policy", "runs",
+        "sandboxes", "state",
+    )  # fmt: skip
     for folder in {state.root, state.services(unprivileged())}:
         for name in names:
             shutil.rmtree(folder / name, ignore_errors=True)
+            if (folder / name).exists():
+                raise StartFailed(f"{folder / name} can't be removed: remove it, then `make reset`")
     say(f"Everything in {state.root} is forgotten.")
 
 
@@ -93,6 +101,8 @@ def main(arguments: list[str]) -> int:
         return 2
     try:
         COMMANDS[name](State(Path(env.state_folder())))
+    except KeyboardInterrupt:  # before the supervisor listens: nothing runs yet
+        return 130
     except (StartFailed, env.WrongVariable) as error:
         print(f"Tandem cannot start: {error}" if name == "run" else str(error), file=sys.stderr)
         return 1

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import shutil
+import socket
 from pathlib import Path
 
 from config.embedded.packages import missing
-from config.embedded.service import StartFailed, port_taken
+from config.embedded.service import StartFailed
 
 FIRST_START_BYTES = 2 << 30  # the base model, converted once, is the largest thing
 LATER_BYTES = 300 << 20
@@ -15,7 +17,7 @@ LATER_BYTES = 300 << 20
 
 def disk(root: Path) -> None:
     """Raise StartFailed where the state folder's disk is nearly full."""
-    first = not (root / "postgres" / "made").exists()
+    first = not (root / "state" / "setup.json").exists()
     needed = FIRST_START_BYTES if first else LATER_BYTES
     free = shutil.disk_usage(root).free
     if free < needed:
@@ -26,11 +28,19 @@ def disk(root: Path) -> None:
 
 
 def web_port(host: str, port: int) -> None:
-    if port_taken(port, host):
+    """Raise StartFailed where the web could not listen, with the way out."""
+    try:
+        socket.create_server((host, port)).close()
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise StartFailed(
+                f"port {port} is in use: `TANDEM_PORT={port + 1} make run` takes another, "
+                f"`ss -ltnp 'sport = :{port}'` names who has it"
+            ) from error
         raise StartFailed(
-            f"port {port} is in use: `TANDEM_PORT={port + 1} make run` takes another, "
-            f"`ss -ltnp 'sport = :{port}'` names who has it"
-        )
+            f"the web can't listen on {host}, port {port} ({error.strerror}): "
+            "set TANDEM_BIND to an IPv4 address of this machine and TANDEM_PORT to a port of yours"
+        ) from error
 
 
 def python_packages() -> None:

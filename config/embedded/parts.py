@@ -16,7 +16,7 @@ import httpx
 from config.embedded import checks, s3, valkey
 from config.embedded.postgres import Postgres, reachable
 from config.embedded.s3 import ObjectStore
-from config.embedded.service import Account, Service, runnable, unprivileged
+from config.embedded.service import Account, Service, StartFailed, runnable, unprivileged
 from config.embedded.state import State
 from config.embedded.valkey import Valkey
 
@@ -152,14 +152,15 @@ def _processes(made: Plan, state: State, child: dict[str, str], port: dict[str, 
         )  # fmt: skip
         base = ("setup",)
     host = child.get("TANDEM_BIND") or "127.0.0.1"
-    web = int(child.get("TANDEM_PORT") or 8000)
+    web = port_of(child.get("TANDEM_PORT") or "8000")
     checks.web_port(host, web)
     made.url = f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{web}"
     add(
         "web", "-m", "uvicorn", "config.asgi:application", "--host", host, "--port", str(web),
         "--ws", "websockets-sansio", "--ws-per-message-deflate", "false",
         "--no-access-log", "--timeout-graceful-shutdown", "2",
-        ready=lambda _: _answers(f"{made.url}/accounts/login/"),
+        # Of whatever kind: the name of a probe need not be one of ALLOWED_HOSTS.
+        ready=lambda _: _answers(f"{made.url}/accounts/login/", least=200, most=499),
         needs=base, extra={"DATABASE_POOL": child.get("DATABASE_POOL") or "8"},
     )  # fmt: skip
     add(
@@ -220,8 +221,15 @@ def setup_is_done(state: State) -> None:
     state.write("setup.json", {"fingerprint": fingerprint()})
 
 
-def _answers(url: str) -> bool:
+def port_of(text: str) -> int:
+    """Return TANDEM_PORT as a number; raises StartFailed."""
+    if not (text.isdecimal() and text.isascii() and 0 < int(text[:6]) < 1 << 16):
+        raise StartFailed(f"TANDEM_PORT={text!r}: say a number from 1 to 65535")
+    return int(text)
+
+
+def _answers(url: str, *, least: int = 200, most: int = 200) -> bool:
     try:
-        return httpx.get(url, timeout=2, trust_env=False).status_code == 200
+        return least <= httpx.get(url, timeout=2, trust_env=False).status_code <= most
     except httpx.HTTPError:
         return False

@@ -137,8 +137,11 @@ def port_taken(port: int, host: str = "127.0.0.1") -> bool:
 
 
 def tail(log: Path, lines: int = 5) -> str:
+    """Return the last lines of a log, of at most its last 16 KiB."""
     try:
-        return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])
+        with log.open("rb") as file:
+            file.seek(max(file.seek(0, os.SEEK_END) - (16 << 10), 0))
+            return "\n".join(file.read().decode(errors="replace").splitlines()[-lines:])
     except OSError:
         return ""
 

@@ -42,6 +42,7 @@ class Child:
         self.not_before = 0.0
         self.deaths: list[float] = []
         self.probe: Future[bool] | None = None
+        self.trouble = ""  # why the last probe could not even ask
         self._offset = 0
 
     def start(self, root: Path) -> None:
@@ -62,7 +63,7 @@ class Child:
             )  # fmt: skip
         self.started_at = time.monotonic()
         self.phase = Phase.STARTING
-        self.probe = None
+        self.probe, self.trouble = None, ""
 
     def said(self) -> str:
         """Return what this start has logged so far."""
@@ -129,13 +130,19 @@ class Supervisor:
             if now >= child.not_before and all(
                 self.children[name].phase is Phase.READY for name in child.part.needs
             ):
-                child.start(self.state.root)
+                self._start(child)
         elif child.phase is Phase.STARTING:
             self._look(child, now)
         elif child.phase is Phase.READY and not child.part.once:
             how = child.died()
             if how:
                 self._mourn(child, how)
+
+    def _start(self, child: Child) -> None:
+        try:
+            child.start(self.state.root)
+        except OSError as error:  # a full disk, no more processes: as if it had died at once
+            self._mourn(child, f"can't be started ({error})")
 
     def _look(self, child: Child, now: float) -> None:
         how = child.died()
@@ -152,12 +159,14 @@ class Supervisor:
         elif child.probe is None:
             child.probe = self._probes.submit(_probe, child)
         elif child.probe.done():
-            if child.probe.result():
+            if (error := child.probe.exception()) is not None:
+                child.trouble = f" ({type(error).__name__}: {error})"
+            elif child.probe.result():
                 self._ready(child)
             child.probe = None
         if child.phase is Phase.STARTING and now - child.started_at > child.part.patience_s:
-            self._kill(child)
-            self._mourn(child, f"was not ready within {child.part.patience_s:.0f} s")
+            how = f"was not ready within {child.part.patience_s:.0f} s{child.trouble}"
+            self._mourn(child, how)
 
     def _ready(self, child: Child) -> None:
         child.phase = Phase.READY
@@ -192,6 +201,7 @@ class Supervisor:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child.process.pid, signal.SIGKILL)
         child.process.wait()
+        child.process = None  # its number may soon be another's
 
     def stop(self) -> None:
         """End every part, the last started first, and whatever they have started themselves."""

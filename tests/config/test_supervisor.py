@@ -58,11 +58,15 @@ def gone(pid: int) -> bool:
     return False
 
 
-def pid_of(process: subprocess.Popen[str], word: str) -> int:
+def pids_of(process: subprocess.Popen[str], word: str) -> list[int]:
     found = subprocess.run(
         ["pgrep", "-P", str(process.pid), "-f", word], capture_output=True, text=True
     )
-    return int(found.stdout.split()[0])
+    return [int(pid) for pid in found.stdout.split()]
+
+
+def pid_of(process: subprocess.Popen[str], word: str) -> int:
+    return pids_of(process, word)[0]
 
 
 def test_what_dies_is_named_and_started_again_and_a_stop_leaves_nothing(tmp_path):
@@ -89,6 +93,37 @@ def test_what_keeps_dying_stays_down_and_says_so(tmp_path):
         assert "broken ended with status 3, 5 times in a row" in line
         assert "no luck" in line
         assert "broken.log" in line
+
+
+def test_a_full_disk_at_a_new_start_stops_nothing_else(tmp_path):
+    with toy("full-disk", tmp_path) as process:
+        until(process, "usable")
+        os.kill(pid_of(process, "sleep"), signal.SIGKILL)
+        lines = until(process, "ready")
+        assert [line for line in lines if "No space left" in line] == lines[1:3]
+        assert process.poll() is None
+
+
+def test_a_probe_that_breaks_is_asked_again_and_named_in_the_end(tmp_path):
+    with toy("odd-probe", tmp_path) as process:
+        lines = until(process, "was not ready")
+        assert [line for line in lines if line.startswith("odd ")]  # the second time
+        assert "odder was not ready within 1 s (ValueError: a broken probe)" in lines[-1]
+
+
+def test_a_closed_terminal_stops_nothing(tmp_path):
+    with toy("watch", tmp_path) as process:
+        until(process, "usable")
+        process.stdout.close()
+        killed = pid_of(process, "setsid")
+        os.kill(killed, signal.SIGKILL)  # whatever is said of it, nobody hears
+        deadline = time.monotonic() + 30
+        while pids_of(process, "setsid") in ([], [killed]):
+            assert process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.02)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+        assert marked(tmp_path) == set()
 
 
 def test_a_setup_that_fails_ends_the_start_with_its_last_words(tmp_path):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+import errno
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from config.embedded import supervisor
@@ -21,6 +24,32 @@ def part(name: str, script: str, **rest: object) -> Part:
     )  # type: ignore[arg-type]
 
 
+def failing_first(times: int) -> Callable[[], None]:
+    """Return what fails as a full disk does, but for the first and after `times` calls."""
+    calls = iter(range(times + 1))
+
+    def prepare() -> None:
+        if next(calls, 0):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    return prepare
+
+
+def odd(log: str) -> bool:
+    """Answer a probe, but break at the first."""
+    probed.append(log)
+    if len(probed) == 1:
+        raise ValueError("an odd answer")
+    return "up" in log
+
+
+def broken(log: str) -> bool:
+    raise ValueError("a broken probe")
+
+
+probed: list[str] = []
+
+
 def main(scenario: str, folder: str) -> None:
     state = State(Path(folder))
     state.prepare()
@@ -32,6 +61,15 @@ def main(scenario: str, folder: str) -> None:
             part("late", "echo up; exec sleep 600", needs=("first", "steady")),
         ],
         "loop": [steady, part("broken", "echo up; echo no luck; exit 3", awaited=False)],
+        "full-disk": [
+            dataclasses.replace(part("writer", "echo up; exec sleep 600"), prepare=failing_first(2))
+        ],
+        "odd-probe": [
+            dataclasses.replace(part("odd", "echo up; exec sleep 600"), ready=odd),
+            dataclasses.replace(
+                part("odder", "exec sleep 600", awaited=False, patience_s=1.0), ready=broken
+            ),
+        ],
         "failed-setup": [steady, part("setup", "echo cannot migrate; exit 4", once=True)],
     }[scenario]
     with state.hold():
