@@ -6,6 +6,7 @@ addresses there look public; no packet leaves the two.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import signal
@@ -92,6 +93,37 @@ def test_the_server_is_told_the_host_that_was_judged() -> None:
     assert asked.head == (
         b"GET /a?b=1 HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\nAccept: */*\r\n\r\n"
     )
+
+
+def test_no_second_host_is_smuggled_in() -> None:
+    for end in ("\n", "\r", "\0"):
+        with pytest.raises(ValueError, match="CR LF"):
+            head = f"GET http://site.test/ HTTP/1.1\r\nX: 1{end}Host: other.test\r\n\r\n"
+            proxy._read(head.encode())
+
+
+async def test_a_download_goes_on_while_nothing_goes_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs, ours = socket.socketpair()
+    client, sandbox = socket.socketpair()
+    there = await asyncio.open_connection(sock=ours)
+    here = await asyncio.open_connection(sock=sandbox)
+    loop = asyncio.get_running_loop()
+    now = loop.time()
+    monkeypatch.setattr(loop, "time", lambda: now)
+    splicing = asyncio.ensure_future(proxy._splice(here, there))
+    for end in (theirs, client):
+        end.setblocking(False)
+    for _ in range(5):
+        await loop.sock_sendall(theirs, b"x")
+        assert await loop.sock_recv(client, 1) == b"x"
+        assert not splicing.done()
+        now += proxy._IDLE_S * 0.8
+    now += proxy._IDLE_S
+    await splicing  # nothing passes any more
+    assert await loop.sock_recv(theirs, 1) == b""
+    here[1].close()
+    for end in (theirs, client):
+        end.close()
 
 
 # -- two namespaces ------------------------------------------------------------------------

@@ -62,7 +62,7 @@ class Proxy:
                 await _answer(writer, 503, f"more than {_CONNECTIONS} connections at once")
                 return
             await self._serve(reader, writer)
-        except (OSError, EOFError, TimeoutError, ValueError):
+        except (OSError, EOFError, TimeoutError, ValueError, asyncio.LimitOverrunError):
             pass  # either side left; whatever it was, it concerns this connection alone
         finally:
             self._open -= 1
@@ -128,6 +128,9 @@ class Proxy:
 def _read(head: bytes) -> _Asked:
     """Return where a request goes; raises ValueError for what no proxy's client sends."""
     lines = head.decode("latin-1").split("\r\n")
+    # Some servers take these for the end of a line: a second Host would follow.
+    if any(sign in line for line in lines for sign in "\r\n\0"):
+        raise ValueError("a line of a request ends in CR LF")
     words = lines[0].split(" ")
     if len(words) != 3 or not words[2].startswith("HTTP/1."):
         raise ValueError("a request to a proxy begins with METHOD TARGET HTTP/1.1")
@@ -165,22 +168,32 @@ async def _answer(writer: asyncio.StreamWriter, status: int, text: str) -> None:
 async def _splice(here: _Streams, there: _Streams) -> None:
     """Copy both ways until both sides have said all, or nothing passes for minutes."""
 
+    loop = asyncio.get_running_loop()
+    passed = loop.time()
+
     async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while True:
-            async with asyncio.timeout(_IDLE_S):
-                data = await reader.read(_CHUNK)
-            if not data:
-                break
+        nonlocal passed
+        while data := await reader.read(_CHUNK):
+            passed = loop.time()
             writer.write(data)
-            async with asyncio.timeout(_IDLE_S):
-                await writer.drain()
+            await writer.drain()
+            passed = loop.time()
         if writer.can_write_eof():
             writer.write_eof()
 
+    async def watch() -> None:
+        # Both ways together: while a file comes down, nothing goes up.
+        while (left := passed + _IDLE_S - loop.time()) > 0:
+            await asyncio.sleep(left)
+        raise TimeoutError
+
     try:
         async with asyncio.TaskGroup() as group:
-            group.create_task(copy(here[0], there[1]))
-            group.create_task(copy(there[0], here[1]))
+            idle = group.create_task(watch())
+            up = group.create_task(copy(here[0], there[1]))
+            down = group.create_task(copy(there[0], here[1]))
+            await asyncio.wait((up, down))
+            idle.cancel()
     except* (OSError, TimeoutError):
         pass
     finally:
