@@ -35,6 +35,7 @@ MAX_OPEN = 24
 MAX_INPUT = 64 * 1024
 _FIRST_S = 10.0
 _WAIT_MS = 1000
+_BREATH_S = 0.05
 _MOST_ENTERED = 200
 _TOLD_WITHIN_S = 1.0
 """How long the shell may take to say which command it was given before control is handed back."""
@@ -181,6 +182,8 @@ class _Stream:
                 await self._say(terminal=terminal, offset=offset)
                 # Output without end gets no more than half of our time.
                 await asyncio.sleep(took)
+            else:
+                await asyncio.sleep(_BREATH_S)  # a guest that does not wait as it was asked to
             if output.exit_code is not None:
                 await self._say(exit=output.exit_code)
                 return await self._send({"type": "websocket.close", "code": 1000})

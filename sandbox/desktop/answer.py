@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +11,7 @@ from trajectory import Element
 JsonObject = dict[str, Any]
 MAX_TEXT = 4 * 1024 * 1024
 MAX_RECORDS = 20_000
+_MOST = 2**53  # a whole number of JSON has no bound, and may be more than a float holds
 
 
 def plain(said: str) -> str:
@@ -45,8 +45,9 @@ class Answer:
         return value
 
     def decimal(self, key: str) -> float:
+        """Return a number between -2^53 and 2^53."""
         value = self.fields.get(key)
-        if not isinstance(value, int | float) or not math.isfinite(value):
+        if not isinstance(value, int | float) or not abs(value) < _MOST:
             raise self._nonsense(key)
         return float(value)
 

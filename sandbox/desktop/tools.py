@@ -16,6 +16,7 @@ from sandbox.provider import ActionFailed, DesktopLost, SandboxError, StaleLease
 from trajectory import Element
 
 MAX_PART = 4 * 1024 * 1024
+MAX_OUTPUT = 1024 * 1024
 MAX_DOWNLOAD = 2 * 1024 * 1024 * 1024
 _MAX_PATH = 4096
 _MAX_ENTRIES = 5001
@@ -146,6 +147,8 @@ class GuestDesktop(GuestScreen):
             {"terminal": terminal, "offset": offset, "wait_ms": wait_ms},
             lasts_s=wait_ms / 1000,
         )
+        if len(data) > MAX_OUTPUT:
+            raise DesktopLost(f"{self._handle.name} gave more than it keeps of a terminal's output")
         return Output(data, answer.number("offset"), answer.exit_code())
 
     def resize_terminal(self, terminal: str, *, columns: int, rows: int, epoch: int) -> None:

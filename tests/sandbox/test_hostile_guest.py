@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.desktop import GuestDesktop, wire
+from sandbox.desktop import GuestDesktop, tools, wire
 from sandbox.provider import DesktopLost, Handle
 
 HEALTH = {"boot_id": "boot", "epoch": 1, "ready": True, "width": 64, "height": 48}
@@ -21,13 +21,18 @@ Talk = Callable[[str, Callable[[bytes], None]], None]
 
 
 @contextmanager
-def guest(folder: Path, talk: Talk) -> Iterator[Handle]:
-    """Run a guest that `talk`s: it gets the path asked for and a way to say bytes."""
+def guest(folder: Path, talk: Talk, heads: list[str] | None = None) -> Iterator[Handle]:
+    """Run a guest that `talk`s: it gets the path asked for and a way to say bytes.
+
+    `heads` gets what it was asked, without the bodies.
+    """
     over = threading.Event()
 
     class Handler(socketserver.StreamRequestHandler):
         def handle(self) -> None:
             while head := self._head():
+                if heads is not None:
+                    heads.append(head)
                 length = int(head.lower().partition("content-length:")[2].split("\r")[0] or 0)
                 self.rfile.read(length)
                 try:
@@ -97,3 +102,39 @@ def test_headers_that_never_end_hold_nobody_up(
         finally:
             drip.set()
             desktop.close()
+
+
+def test_what_a_guest_answers_is_bounded(tmp_path: Path) -> None:
+    said = {"offset": 1, "exit_code": None}
+    frame = {"width": 64, "height": 48, "url": "", "seq": 1, "captured_at": 10**400}
+    answers = {
+        "/v1/health": answer(HEALTH),
+        "/v1/terminals/read": answer(said, b"x" * (tools.MAX_OUTPUT + 1)),
+        "/v1/observe": answer(frame, b"png"),
+    }
+    with guest(tmp_path, lambda path, say: say(answers[path])) as handle:
+        desktop = GuestDesktop(handle)
+        try:
+            with pytest.raises(DesktopLost, match="more than it keeps"):
+                desktop.read_terminal("t", offset=0)
+            with pytest.raises(DesktopLost, match="captured_at"):
+                desktop.observe()
+        finally:
+            desktop.close()
+
+
+def test_a_guest_leaves_no_cookies_with_its_caller(tmp_path: Path) -> None:
+    """They would be kept, and sent again, for as long as the connection is."""
+    number, heads = iter(range(1000)), []
+
+    def talk(path: str, say: Callable[[bytes], None]) -> None:
+        say(answer(HEALTH, more=f"Set-Cookie: c{next(number)}={'x' * 1000}\r\n"))
+
+    with guest(tmp_path, talk, heads) as handle:
+        desktop = GuestDesktop(handle)
+        try:
+            for _ in range(3):
+                desktop.health()
+        finally:
+            desktop.close()
+    assert len(heads) == 4 and "cookie" not in heads[-1].lower()
