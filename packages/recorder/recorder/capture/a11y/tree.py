@@ -58,13 +58,15 @@ class Tree:
         self._bus = bus
         self._pids: dict[str, int] = {}  # of programs on the bus, by their name there
         self._read = -_REFRESH_S
-        self._document: Node | None = None
+        self._document: tuple[Node, Node] | None = None  # a window, and the page that it shows
 
     def pid(self, program: str, deadline: float) -> int:
         """Return the process of a name on the bus; 0 if nobody knows."""
         if program not in self._pids:
             answer = self._bus.ask([process_of(Node(program, ""))], deadline)[0]
-            self._pids[program] = int(answer[0]) if answer else 0
+            if not answer:
+                return 0  # asked again: it may have been told too late
+            self._pids[program] = int(answer[0])
         return self._pids[program]
 
     def program(self, pid: int, deadline: float) -> Node | None:
@@ -111,17 +113,18 @@ class Tree:
 
     def page(self, pid: int, deadline: float) -> str:
         """Return the address of the page in a browser's window in front; "" if nothing is told."""
-        if self._document is not None:
-            known = self._address(self._document, deadline)
+        program = self.program(pid, deadline)
+        windows = self._windows(program, deadline)[:1] if program else []
+        if self._document is not None and [self._document[0]] == windows:
+            known = self._address(self._document[1], deadline)
             if known:
                 return known
         self._document = None
-        program = self.program(pid, deadline)
-        for nodes in self._levels(self._windows(program, deadline) if program else (), deadline):
+        for nodes in self._levels(windows, deadline):
             roles = [call(node, "Accessible", "GetRoleName") for node, _ in nodes]
             for (node, _), role in zip(nodes, self._bus.ask(roles, deadline), strict=True):
                 if text(role) in _DOCUMENTS:
-                    self._document = node
+                    self._document = (windows[0], node)
                     return self._address(node, deadline)
         return ""
 
@@ -151,7 +154,7 @@ class Tree:
         left, top, width, height = extents[0] if extents else (0, 0, 0, 0)
         bounds = (_pixel(left), _pixel(top), _pixel(width), _pixel(height))
         editable = _EDITABLE in states(state)
-        secret = word == "password text"
+        secret = word == "password text" if word else None
         return Widget(_ROLES.get(word, word), text(name), bounds, secret, editable, node)
 
     def shows_preedit(self, program: str, deadline: float) -> bool:

@@ -22,7 +22,7 @@ from recorder.capture.private import is_browser, is_private
 from recorder.capture.sink import Sink
 from trajectory.recording import WindowChanged
 
-_TITLE = 500
+_TITLE, _APP = 500, 100
 _PAGE_S = 1.0
 _STILL_S = 0.3  # a window that was moved or resized is told once it has been still for this long
 _WATCHED = ("_NET_WM_NAME", "WM_NAME", "_NET_ACTIVE_WINDOW")
@@ -59,7 +59,7 @@ class Windows:
         self._name, self._sink = name, sink
         self._describe, self._letters, self._on_loss = describe, letters, on_loss
         self._shown: WindowChanged | None = None
-        self._watched = 0
+        self._watched = self._told_of = 0  # windows
         self._moved: float | None = None  # when the window moved last, on the monotonic clock
         self._stopping = self._paused = self._browsing = False
 
@@ -113,6 +113,8 @@ class Windows:
         except (error.ConnectionClosedError, OSError) as failure:
             if not self._stopping:
                 self._on_loss(f"the window manager can't be heard any more ({failure})")
+        except Exception as failure:  # told without its words: they may be a title's
+            self._on_loss(f"windows can't be followed any more ({type(failure).__name__})")
 
     def _timeout(self) -> float | None:
         if (
@@ -132,11 +134,14 @@ class Windows:
         self._watch(front.id)
         self._browsing = is_browser(front.app)
         url = self._describe(front)
+        shown = self._shown
+        if not url and shown and (front.id, front.title) == (self._told_of, shown.title):
+            url = shown.url  # a busy browser says nothing; its page is as it was
         private = is_private(front.app, front.title, front.pid)
         seen = WindowChanged(t, front.app, front.title, front.bounds, url, private)
-        shown = self._shown
         if shown is None or _without_time(seen) != _without_time(shown):
             self._shown = seen if self._sink.put(seen) else None
+            self._told_of = front.id
 
     def _front(self) -> Front:
         ids = self._property(self._root, "_NET_ACTIVE_WINDOW")
@@ -150,7 +155,7 @@ class Windows:
         except (error.BadWindow, error.BadDrawable):  # closed meanwhile
             return Front(0, "", "", 0, (0, 0, 0, 0))
         pid = self._process(window)
-        app = str(names[1]).lower() if names else _program(pid)
+        app = str(names[1]).lower()[:_APP] if names else _program(pid)
         bounds = (int(corner.x), int(corner.y), int(size.width), int(size.height))
         return Front(int(ids[0]), app, self._title(window), int(pid), bounds)
 
@@ -213,7 +218,7 @@ class Windows:
 
 def _program(pid: int) -> str:
     with suppress(OSError):
-        return Path(f"/proc/{pid}/comm").read_text().strip().lower()
+        return Path(f"/proc/{pid}/comm").read_text(errors="replace").strip().lower()
     return ""
 
 
