@@ -64,6 +64,7 @@ class Bus:
         except FAILURES as failure:
             raise CaptureError(f"no accessibility bus: {failure!r}") from None
         self.signals: deque[Message] = deque(maxlen=_SIGNALS)
+        self.dropped = False  # whether there was no room for a signal
 
     def fileno(self) -> int:
         return int(self._connection.sock.fileno())
@@ -131,6 +132,7 @@ class Bus:
 
     def _take(self, message: Message) -> None:
         if message.header.message_type is MessageType.signal:
+            self.dropped |= len(self.signals) == _SIGNALS
             self.signals.append(message)
 
 

@@ -54,7 +54,7 @@ class Elements:
         self._front = Front(0, "", "", 0, (0, 0, 0, 0))
         self._texts, self._terminals = Texts(sink), Terminals(sink)
         self._retries: list[float] = []
-        self._stopping = False
+        self._stopping = self._lost = False
 
     def start(self) -> None:
         self._terminals.start()
@@ -85,8 +85,7 @@ class Elements:
 
     def resume(self) -> None:
         """Nothing is known of the focus after a pause: it is looked for again."""
-        self._asked.append((self._sink.clock.now(), self._front))
-        os.eventfd_write(self._wake, 1)
+        self._ask_again()
 
     def stop(self) -> None:
         self._stopping = True
@@ -95,6 +94,10 @@ class Elements:
         self._terminals.stop()
         if self._bus is not None:
             self._bus.close()
+
+    def _ask_again(self) -> None:
+        self._asked.append((self._sink.clock.now(), self._front))
+        os.eventfd_write(self._wake, 1)
 
     def _run(self) -> None:
         while not self._stopping:
@@ -105,9 +108,12 @@ class Elements:
                 os.eventfd_read(self._wake)
             try:
                 self._turn()
-            except FAILURES:
+            except FAILURES:  # nobody tells who has the focus, until the bus is there again
                 self._bus = self._tree = None
                 self._texts.lost()
+                self._focus(self._sink.clock.now(), self._front, None)
+                self._retries = [time.monotonic() + _AGAIN_S + _AT_S]
+                self._lost = True
         self._texts.forget()
 
     def _timeout(self) -> float | None:
@@ -122,10 +128,15 @@ class Elements:
                 bus = Bus()
                 bus.listen("object:state-changed:focused")
                 self._bus, self._tree = bus, Tree(bus)
+                if self._lost:
+                    self._ask_again()
 
     def _turn(self) -> None:
         if self._bus is not None:
             self._bus.drain()
+            if self._bus.dropped:
+                self._bus.dropped = False
+                self._ask_again()
             while self._bus.signals:
                 signal = self._bus.signals.popleft()
                 if signal.header.fields.get(HeaderFields.member) == "TextChanged":
@@ -151,7 +162,11 @@ class Elements:
             return
         deadline = time.monotonic() + _AT_S
         node = Node(str(fields.get(HeaderFields.sender)), str(fields.get(HeaderFields.path)))
-        if self._front.pid and self._tree.pid(node.bus, deadline) != self._front.pid:
+        pid = self._tree.pid(node.bus, deadline)
+        if self._front.pid and not pid:
+            self._ask_again()  # nobody says in time whether it is of the window in front
+            return
+        if self._front.pid and pid != self._front.pid:
             return
         self._focus(t, self._front, self._tree.describe(node, deadline))
 
