@@ -73,13 +73,21 @@ class Encoder:
     def _run(self) -> None:
         while (item := self._queue.get()) is not None:
             grab, t = item
-            if t is None:
-                png = to_png(grab, self._sink.own.during(grab.began, grab.t))
-                grab.sha256, grab.raw = hashlib.sha256(png).hexdigest(), b""
-                event = FrameTaken(grab.t, grab.began, grab.sha256, grab.width, grab.height)
-                self._sink.put(event, self._sink.folder.frames / f"{grab.sha256}.png", png)
-            elif grab.sha256:
-                self._sink.put(FrameTaken(t, t, grab.sha256, grab.width, grab.height))
+            try:
+                if t is None:
+                    self._write(grab)
+                elif grab.sha256:
+                    self._sink.put(FrameTaken(t, t, grab.sha256, grab.width, grab.height))
+            except Exception as failure:  # the next one may be made
+                cause = f"a picture could not be made ({failure!r})"
+                self._sink.put(Missed(grab.t, grab.began, "frames", cause))
+
+    def _write(self, grab: Grab) -> None:
+        png = to_png(grab, self._sink.own.during(grab.began, grab.t))
+        sha256, grab.raw = hashlib.sha256(png).hexdigest(), b""
+        event = FrameTaken(grab.t, grab.began, sha256, grab.width, grab.height)
+        self._sink.put(event, self._sink.folder.frames / f"{sha256}.png", png)
+        grab.sha256 = sha256
 
 
 def to_png(grab: Grab, own: Iterable[Box]) -> bytes:

@@ -122,6 +122,8 @@ class Frames:
         except (error.ConnectionClosedError, OSError, CaptureError) as failure:
             if not self._stopping:
                 self._on_loss(f"the screen can't be seen any more ({failure})")
+        except Exception as failure:
+            self._on_loss(f"the screen can't be seen any more ({failure!r})")
 
     def _turn(self) -> None:
         self._read_events()
@@ -215,17 +217,25 @@ class Frames:
         # Told before the subtraction or after it: taken for after, at the cost of one needless picture.
         self._read_events()
         if self._resized:
-            self._resized = False
-            self._screen.close()
-            self._screen = Screen(self._name)
-            self._ring.clear()
+            self._see_anew()
         began = self._sink.clock.now()
-        raw = self._screen.grab()
+        try:
+            raw = self._screen.grab()
+        except CaptureError:  # it was made smaller a moment ago
+            self._see_anew()
+            began = self._sink.clock.now()
+            raw = self._screen.grab()
         screen = self._screen
         grab = Grab(raw, began, self._sink.clock.now(), screen.width, screen.height, screen.stride)
         if self._dirt is not None:
             grab.changed = self._dirt.since
         self._ring.append(grab)
+
+    def _see_anew(self) -> None:
+        self._resized = False
+        self._screen.close()
+        self._screen = Screen(self._name)
+        self._ring.clear()
 
     def _keep(self, grab: Grab) -> None:
         if not grab.kept:

@@ -123,6 +123,8 @@ class Input:
         except (error.ConnectionClosedError, OSError) as failure:
             if not self._stopping.is_set():
                 self._on_loss(f"the X server is gone ({failure})")
+        except Exception as failure:  # told without its words: they may be what was typed
+            self._on_loss(f"mouse and keys can't be read any more ({type(failure).__name__})")
 
     def _on_reply(self, reply: Any) -> None:
         data = bytes(reply.data)

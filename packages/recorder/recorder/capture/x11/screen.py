@@ -13,6 +13,7 @@ from recorder.capture.errors import CaptureError
 _ALL_PLANES = c_ulong(0xFFFFFFFF)
 _ZPIXMAP = 2
 _ON_ERROR = ctypes.CFUNCTYPE(c_int, c_void_p)(lambda _: 0)
+_ON_REFUSAL = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p)(lambda *_: 0)
 _ON_EXIT = ctypes.CFUNCTYPE(None, c_void_p, c_void_p)(lambda *_: None)
 _IPC_PRIVATE, _IPC_CREAT, _IPC_RMID = 0, 0o1000, 0
 
@@ -61,8 +62,12 @@ class Screen:
         self._libc.shmdt(self._segment.shmaddr)
 
     def _stay(self) -> None:
-        """Outlive the display: Xlib else ends the process, before the recording is written."""
+        """Outlive the display, and a grab that it refuses because it was made smaller meanwhile.
+
+        Xlib else ends the process, before the recording is written.
+        """
         self._x11.XSetIOErrorHandler(_ON_ERROR)
+        self._x11.XSetErrorHandler(_ON_REFUSAL)
         if hasattr(self._x11, "XSetIOErrorExitHandler"):  # since libX11 1.7
             self._x11.XSetIOErrorExitHandler(self._display, _ON_EXIT, None)
 
@@ -107,6 +112,7 @@ def _declare(x11: ctypes.CDLL, xext: ctypes.CDLL, libc: ctypes.CDLL) -> None:
     x11.XDefaultRootWindow.restype, x11.XDefaultRootWindow.argtypes = c_ulong, [c_void_p]
     x11.XDefaultVisual.restype, x11.XDefaultVisual.argtypes = c_void_p, [c_void_p, c_int]
     x11.XSetIOErrorHandler.argtypes = [type(_ON_ERROR)]
+    x11.XSetErrorHandler.argtypes = [type(_ON_REFUSAL)]
     if hasattr(x11, "XSetIOErrorExitHandler"):
         x11.XSetIOErrorExitHandler.argtypes = [c_void_p, type(_ON_EXIT), c_void_p]
     for call in (x11.XDisplayWidth, x11.XDisplayHeight, x11.XDefaultDepth, x11.XSync):
