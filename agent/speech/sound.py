@@ -15,6 +15,7 @@ PIECE_S = 30.0  # what Whisper hears at once
 LOOK_BACK_S = 8.0  # a piece ends at the quietest moment of its last seconds
 QUIET_S = 0.1
 MAX_S = 4 * 3600.0
+FORMATS = "flac,wav"  # a playlist under the name of a sound would have other files opened
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Piece:
 def pieces(sound: Path, *, piece_s: float = PIECE_S) -> Iterator[Piece]:
     """Yield the sound in pieces of at most `piece_s`, cut where it is quiet.
 
-    Raises SpeechRefused for what is no sound or is longer than MAX_S, and SpeechMisconfigured
+    Raises SpeechRefused for what is no FLAC or WAV or is longer than MAX_S, and SpeechMisconfigured
     where FFmpeg's libraries are missing.
     """
     held, began, size = bytearray(), 0.0, int(piece_s * RATE) * 2
@@ -102,7 +103,7 @@ def _blocks(sound: Path) -> Iterator[bytes]:
             "sound is read with FFmpeg's libraries: pip install 'tandem[speech]'"
         ) from error
     try:
-        with av.open(str(sound)) as container:
+        with av.open(str(sound), options={"format_whitelist": FORMATS}) as container:
             if not container.streams.audio:
                 raise SpeechRefused(f"{sound.name} holds no sound")
             resampler = av.AudioResampler(format="s16", layout="mono", rate=RATE)

@@ -182,6 +182,10 @@ def test_what_is_no_sound_or_no_engine_is_named(tmp_path: Path) -> None:
     broken.write_bytes(b"fLaC nothing")
     with pytest.raises(SpeechRefused, match=r"x\.flac"):
         list(pieces(broken))
+    written(tmp_path / "others.wav", bytes(RATE))
+    broken.write_text("ffconcat version 1.0\nfile others.wav\n")  # a playlist that calls itself FLAC
+    with pytest.raises(SpeechRefused, match=r"x\.flac"):
+        list(pieces(broken))
     for url in ("whisper:///nowhere", "ftp://x", "whisper"):
         with pytest.raises(SpeechMisconfigured):
             speech.load(url, keep=tmp_path)
