@@ -21,7 +21,7 @@ from annotation.recordings.retention import Retention
 from annotation.session import pictures
 from annotation.views import recordings_steps as steps
 from annotation.views.answers import conflict
-from blobs import blob_key
+from blobs import BlobError, blob_key
 
 ZIP_IN_MEMORY = 8 << 20
 
@@ -113,8 +113,11 @@ def sound(request: HttpRequest, name: str, sha: str) -> HttpResponse | Streaming
 @login_required
 @require_POST
 def withdraw(request: HttpRequest, name: str) -> HttpResponse:
-    row = rights.withdraw(access.recording_of(request.user, name))
-    told = "It is deleted."
+    row = access.recording_of(request.user, name)
+    try:
+        row, told = rights.withdraw(row), "It is deleted."
+    except BlobError:  # what is left is written down, and goes with the next sweep
+        told = "It is withdrawn. Its files are deleted as soon as the store answers again."
     if row.session_id:
         told += " What learnt from it is marked within a minute."
     messages.success(request, told)

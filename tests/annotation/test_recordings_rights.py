@@ -11,6 +11,7 @@ from django.utils import timezone
 from annotation.models import Consent, Project, Recording, Session, Task
 from annotation.recordings import retention, rights
 from annotation.session import pictures
+from blobs import StoreUnreachable
 from tests.annotation.recorded import Recorded, Sender, accept, arrived, sha, signed_in
 from tests.annotation.test_recordings_upload import token_of
 from training import erasure
@@ -89,6 +90,26 @@ def test_the_retention_in_force_is_told_where_one_agrees(
     assert ends == (row.created_at + timedelta(days=soonest) if soonest else None)
     if ends:
         assert f"{ends:%Y-%m-%d}" in listed
+
+
+def test_withdrawing_while_the_store_is_away_is_finished_later(
+    sender: Sender, queue: Any, stranger: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded, store = Recorded(), pictures.store()
+    arrived(sender, queue, recorded)
+
+    class Away:
+        def delete(self, key: str) -> None:
+            raise StoreUnreachable("the store is away")
+
+    with monkeypatch.context() as away:
+        away.setattr(pictures, "store", Away)
+        page = signed_in(stranger)
+        told = page.post(f"/recordings/{recorded.name}/withdraw/", follow=True)
+    assert told.status_code == 200 and "as soon as the store answers" in told.content.decode()
+    assert store.exists(sha(recorded.files["events.jsonl"]))
+    assert rights.end_retention() == 1
+    assert not store.exists(sha(recorded.files["events.jsonl"]))
 
 
 def test_what_another_shows_too_is_not_deleted(sender: Sender, queue: Any, annotator: Any) -> None:
