@@ -364,6 +364,30 @@ def test_a_machine_that_never_saw_the_run_fetches_what_was_uploaded(
     assert f"from step {reached}" in run.log
 
 
+@pytest.mark.django_db(transaction=True)
+def test_killed_while_it_resumes_a_run_the_next_one_goes_on(
+    dataset, base, supervising, monkeypatch
+):
+    run = launch(dataset, base)
+    hold(run, 3)
+    thread = supervising(run)
+    until(lambda: now(run).step == 3)
+    runs.cancel(now(run))
+    thread.join(WAIT_S)
+    runs.resume(now(run))
+
+    def die(directory):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(supervise, "status_path", die)
+        supervise.supervise(run.pk)
+    forget_heartbeat(run)
+    let_go(run)
+    supervise.supervise(run.pk)
+    assert now(run).state == State.SUCCEEDED, now(run).error
+
+
 def test_a_machine_that_keeps_dying_is_given_up(dataset, base):
     run = launch(dataset, base)
     Run.objects.filter(pk=run.pk).update(state=State.RUNNING, attempts=supervise.MAX_ATTEMPTS)

@@ -150,8 +150,9 @@ class Watch:
             except workdir.CannotPrepare as error:
                 self.fail(str(error))
                 return False
-            self.write(rows=made, attempts=F("attempts") + 1)
+            # Before it counts as a start: what an earlier one said last is not this one's end.
             status_path(directory).unlink(missing_ok=True)
+            self.write(rows=made, attempts=F("attempts") + 1)
             module, *arguments = launcher.command(f"{TRAINERS}.{run.kind}", directory, run.config)
             self.trainer = process.start(
                 directory,
