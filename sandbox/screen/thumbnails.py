@@ -22,6 +22,12 @@ from sandbox.provider import Desktop, SandboxError
 WIDTH = 320
 KEPT_S = 2.0
 MOST_KEPT = 512
+WAIT_S = 2.0
+"""How long a look waits for the others: computers that hang must not take every thread of the web."""
+
+MOST_PIXELS = 1 << 24
+"""A picture with more is not unpacked; a screen of 4K has half as many."""
+
 _SHOWN = (Sandbox.State.READY, Sandbox.State.LEASED)
 
 _kept: OrderedDict[int, tuple[float, bytes]] = OrderedDict()
@@ -45,15 +51,18 @@ def of(sandbox: Sandbox) -> bytes:
         return known[1]
     if sandbox.state not in _SHOWN:
         raise NoPicture(f"{sandbox.name} is {sandbox.state}")
+    if not _looking.acquire(timeout=WAIT_S):
+        raise NoPicture("others are being looked at that do not answer; try again in a moment")
     try:
-        with _looking:
-            desktop = _desktop(sandbox)
-            try:
-                picture = _small(desktop.observe().png)
-            finally:
-                desktop.close()
+        desktop = _desktop(sandbox)
+        try:
+            picture = _small(desktop.observe().png)
+        finally:
+            desktop.close()
     except SandboxError as error:
         raise NoPicture(str(error)) from error
+    finally:
+        _looking.release()
     with _lock:
         _kept[sandbox.pk] = (now, picture)
         _kept.move_to_end(sandbox.pk)
@@ -74,9 +83,12 @@ def _desktop(sandbox: Sandbox) -> Desktop:
 def _small(png: bytes) -> bytes:
     try:
         with Image.open(io.BytesIO(png), formats=("PNG",)) as picture:
+            if picture.width * picture.height > MOST_PIXELS:
+                raise NoPicture(f"it says that it shows {picture.width}x{picture.height}")
             picture.thumbnail((WIDTH, WIDTH))
             out = io.BytesIO()
             picture.convert("RGB").save(out, "JPEG", quality=70)
-    except (OSError, ValueError, Image.DecompressionBombError) as error:
+    # A chunk of no name raises SyntaxError.
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise NoPicture(f"the picture can't be read: {error}") from error
     return out.getvalue()

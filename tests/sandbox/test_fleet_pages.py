@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import threading
+import zlib
 from datetime import timedelta
 
 import pytest
@@ -15,6 +17,7 @@ from sandbox import pool
 from sandbox.models import AuditEvent, Host, Lease, LeaseRequest, Pool, Sandbox
 from sandbox.operations import fleet
 from sandbox.provider import SandboxSpec
+from sandbox.screen import thumbnails
 
 pytestmark = pytest.mark.django_db
 
@@ -155,6 +158,36 @@ def test_no_thumbnail_says_why(admin: Client, desks: Pool, host: Host) -> None:
     assert answer.status_code == 404 and answer.content == b"one is resetting"
     lost = computer(desks, host, "two", handle={"provider": "fake", "name": "two", "boot_id": "x"})
     assert admin.get(f"/fleet/computers/{lost.pk}/thumbnail.jpg").status_code == 404
+
+
+def test_a_picture_that_a_guest_has_spoilt_is_refused_in_words() -> None:
+    out = io.BytesIO()
+    Image.effect_noise((64, 48), 50).save(out, "PNG")
+    data = out.getvalue().index(b"IDAT")
+    nameless = out.getvalue()[: data + 100] + bytes(4) + b"\xff" * 40
+    nameless = nameless[: data - 4] + (92).to_bytes(4, "big") + nameless[data:]
+    wide = out.getvalue()[:16] + (8000).to_bytes(4, "big") * 2 + out.getvalue()[24:]
+    wide = wide[:29] + zlib.crc32(wide[12:29]).to_bytes(4, "big") + wide[33:]
+    for spoilt, why in (
+        (nameless, "can't be read: broken PNG"),
+        (wide, "8000x8000"),
+        (b"", "read"),
+    ):
+        with pytest.raises(thumbnails.NoPicture, match=why):
+            thumbnails._small(spoilt)
+
+
+def test_computers_that_hang_take_no_more_threads_than_may_look(
+    admin: Client, desks: Pool, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(thumbnails, "WAIT_S", 0.01)
+    monkeypatch.setattr(thumbnails, "_looking", threading.BoundedSemaphore(1))
+    one = computer(desks, host, "one", handle={"provider": "fake", "name": "one", "boot_id": "x"})
+    with thumbnails._looking:
+        answer = admin.get(f"/fleet/computers/{one.pk}/thumbnail.jpg")
+    assert answer.status_code == 404 and b"try again" in answer.content
+    again = admin.get(f"/fleet/computers/{one.pk}/thumbnail.jpg")
+    assert again.status_code == 404 and b"try again" not in again.content
 
 
 def test_like_causes_are_counted_together(desks: Pool, host: Host) -> None:
