@@ -29,6 +29,7 @@ from annotation.data.reviews import NoTrajectory, trajectory_of
 from annotation.models import Session
 from annotation.recordings import thoughts
 from annotation.session import pictures
+from blobs.store import Damaged, MissingBlob
 from trajectory import Step, Trajectory
 
 FILES = ("uitars.jsonl", "steps.jsonl", "trajectories.jsonl", "trl.jsonl")
@@ -80,7 +81,7 @@ def export(sessions: Iterable[Session], folder: Path, *, format: Format | None =
             done.sessions += 1
             for index, step in enumerate(trajectory.steps):
                 row = _step_row(trajectory, index, step, format, done)
-                if row is not None:
+                if row is not None and _copied(row, folder, done, f"{trajectory.id} step {index}"):
                     name = f"{trajectory.id}-{step.index}"
                     _write(uitars, _uitars(name, trajectory, row))
                     _write(
@@ -88,12 +89,10 @@ def export(sessions: Iterable[Session], folder: Path, *, format: Format | None =
                         _tagged(name, trajectory, row, [False] * (len(row) - 1) + [True]),
                     )
                     _write(trl, _structured(row))
-                    done.pictures += _copy(row, folder)
                     done.steps += 1
             whole, losses = _whole(trajectory, format)
-            if any(losses):
+            if any(losses) and _copied(whole, folder, done, trajectory.id):
                 _write(trajectories, _tagged(trajectory.id, trajectory, whole, losses))
-                done.pictures += _copy(whole, folder)
     info = {Path(name).stem: _dataset_info(name) for name in FILES[:3]}
     (folder / "dataset_info.json").write_text(json.dumps(info, indent=2) + "\n")
     return done
@@ -251,15 +250,18 @@ def _images(messages: Sequence[Message]) -> list[str]:
     return [f"images/{sha}.png" for sha in _shas(messages)]
 
 
-def _copy(messages: Sequence[Message], folder: Path) -> int:
-    """Write the pictures that are not there yet; return how many."""
-    copied = 0
+def _copied(messages: Sequence[Message], folder: Path, done: Exported, what: str) -> bool:
+    """Write the pictures that are not there yet; False, and said, where one of them is gone."""
     for sha in _shas(messages):
         target = folder / "images" / f"{sha}.png"
         if not target.exists():
-            target.write_bytes(pictures.read(sha))
-            copied += 1
-    return copied
+            try:
+                target.write_bytes(pictures.read(sha))
+            except (MissingBlob, Damaged) as gone:
+                done.left_out.append(f"{what}: {gone}")
+                return False
+            done.pictures += 1
+    return True
 
 
 def _write(file: TextIO, row: dict[str, Any]) -> None:

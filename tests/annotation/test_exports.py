@@ -94,6 +94,21 @@ def test_the_element_dialect_exports_text_only(
     assert "click(element=1)" in first["messages"][-1]["content"]
 
 
+def test_a_picture_that_is_gone_costs_its_rows_only(
+    submitted: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, *_ = submitted.steps.all()
+    gone = "ab" * 32
+    submitted.steps.filter(pk=first.pk).update(
+        screenshot=gone, observation={**first.observation, "screenshot": gone}
+    )
+    done = exports.export([submitted], tmp_path, format=exports.Format(history_n=1))
+    kept = [row["id"] for row in rows(tmp_path, "steps.jsonl")]
+    assert kept == [f"session-{submitted.pk}-{index}" for index in (1, 2)]
+    assert rows(tmp_path, "trajectories.jsonl") == []
+    assert len(done.left_out) == 2 and all(gone in line for line in done.left_out)
+
+
 def test_an_old_folder_is_not_overwritten(folder: Path) -> None:
     with pytest.raises(CommandError, match="is not empty"):
         call_command("export", str(folder))
