@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.e2e.stack import Stack
 from tests.waiting import until
+
+expect.set_options(timeout=60_000)  # ms; of itself it waits 5 s, which a busy machine outlasts
 
 FLAGS = [
     "--no-sandbox",

@@ -49,13 +49,14 @@ def _write_bread(work: Workbench) -> None:
     work.click_desktop((400, 200))
     for key in ("Control+End", *"bread", "Enter", "Control+s"):
         work.page.keyboard.press(key)
-    work.page.wait_for_timeout(300)  # what was typed last is on its way to the file
+    work.arrived(keys=10)
 
 
 def _write_lemons(work: Workbench) -> None:
     work.click_desktop((180, 200))
     for key in "two lemons":
         work.page.keyboard.press("Space" if key == " " else key)
+    work.arrived(keys=len("two lemons"))
 
 
 def _bread_is_saved(work: Workbench, _: Adb | None) -> None:

@@ -92,7 +92,7 @@ def test_the_whole_thread(stack: Stack, chromium: Browser, page: Page) -> None:
     work.phase("human")
     expect(page.locator("#controller")).to_contain_text("you drive")
     work.click_desktop(button)
-    page.wait_for_timeout(300)
+    work.arrived()
     steps = work.steps
     page.keyboard.press("Control+Alt+t")
     expect(work.state).to_have_attribute("data-steps", str(steps + 1), timeout=TIMEOUT)

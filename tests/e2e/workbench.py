@@ -96,6 +96,24 @@ class Workbench:
             boxes.first.press("Enter")
             expect(boxes).to_have_count(left - 1, timeout=TIMEOUT)
 
+    def arrived(self, *, keys: int = 0) -> None:
+        """Wait until a click of the hand, and the release of so many keys, stand in the rows.
+
+        Input goes by a stream of its own: a verb that follows at once may overtake it.
+        """
+        events = (
+            "select count(*) filter (where not down), coalesce(bool_or(buttons > 0), false),"
+            " (array_agg(buttons order by seq desc) filter (where buttons is not null))[1]"
+            " from sandbox_inputevent e join annotation_session s on s.lease_id = e.lease_id"
+            " where s.id = %s"
+        )
+
+        def all_there() -> bool:
+            ((released, clicked, buttons),) = self.stack.rows(events, self.id)
+            return released >= keys and clicked and buttons == 0
+
+        until(all_there, "input of the hand")
+
     def finish(self, thought: str) -> None:
         """Say that the task is done, and wait until the session is over; the page stays."""
         session = self.id
