@@ -1,17 +1,23 @@
-"""What is said to a phone, and what is read from it: pure functions, no device."""
+"""What is said to a phone, and what is read from it: no device."""
 
 from __future__ import annotations
 
+import io
+import queue
 import re
 import shlex
+import struct
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
 from sandbox.provider import ProvisionFailed
 from sandbox.providers.android import devices, gestures, tree
 from sandbox.providers.android.apps import is_package
+from sandbox.providers.android.phone import Phone
+from sandbox.providers.android.touch import View
 
 SCREEN = gestures.Screen(1080, 2400)
 
@@ -146,3 +152,26 @@ def test_the_list_of_phones(tmp_path) -> None:
             devices.load(file)
     file.write_text('[[device]]\nserial = "emulator-5554"\nsnapshot = "clean"')
     assert devices.load(file).devices == (devices.Device("emulator-5554", "clean"),)
+
+
+def test_a_view_goes_on_after_a_picture_that_cannot_be_read() -> None:
+    whole, seen = io.BytesIO(), queue.Queue[bytes]()
+    Image.new("RGB", (36, 64), "red").save(whole, "PNG")
+    turned = io.BytesIO()
+    Image.new("RGB", (64, 36)).save(turned, "PNG")
+    bomb = turned.getvalue()[:16] + struct.pack(">II", 60_000, 60_000) + turned.getvalue()[24:]
+    pictures = iter([b"half a picture", bomb, turned.getvalue()])
+
+    class Shown(Phone):
+        width, height = 36, 64
+
+        def __init__(self) -> None: ...
+
+        def png(self) -> bytes:
+            return next(pictures, whole.getvalue())
+
+    view = View(Shown())
+    view.watch(seen.put)
+    with Image.open(io.BytesIO(seen.get(timeout=60))) as picture:
+        assert picture.size == (36, 64)
+    view.unwatch(seen.put)

@@ -180,5 +180,5 @@ def pixels(png: bytes, size: tuple[int, int]) -> Image.Image:
         if picture.size != size:
             raise DeviceGone(f"the screen turned to {picture.size}: its apps must stay upright")
         return picture.convert("RGB")
-    except (UnidentifiedImageError, OSError, SyntaxError) as error:
+    except (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError) as error:
         raise DeviceGone(f"the phone's picture can't be read: {error}") from error

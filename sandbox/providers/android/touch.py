@@ -51,14 +51,19 @@ class View:
             self._watchers.remove(seen)
 
     def _run(self) -> None:
-        pause = _BUSY_S
+        pause, said = _BUSY_S, ""
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._watchers)
             try:
                 changed = self._look()
-            except DesktopLost:
-                return  # the watch of the phone ends the process with the cause
+            except DesktopLost as error:
+                # Half a picture, or an app that turned the screen: the next may be whole. Of a
+                # phone that is gone the watch ends the process, with the cause.
+                if str(error) != said:
+                    said = str(error)
+                    print(f"no picture of the phone: {said}", flush=True)
+                changed = False
             pause = _BUSY_S if changed else min(_IDLE_S, pause * 1.5)
             time.sleep(pause)
 
@@ -66,10 +71,10 @@ class View:
         png = self._phone.png()
         if png == self._png:
             return False
-        self._png = png
         out = io.BytesIO()
         size = (self._phone.width, self._phone.height)
         pixels(png, size).save(out, "JPEG", quality=_QUALITY)
+        self._png = png
         with self._changed:
             self._newest = out.getvalue()
             for seen in self._watchers:
