@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import io
 import mmap
 import os
@@ -11,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.provider import DesktopLost
-from sandbox.providers.qemu import memory, stream
+from sandbox.provider import DesktopLost, SandboxError
+from sandbox.providers.qemu import memory, snapshots, stream
 from sandbox.providers.qemu.memory import PAGE, Region
+from sandbox.providers.qemu.qmp import Monitor
 
 
 def test_only_the_pages_that_were_written_are_a_forks_own(tmp_path: Path) -> None:
@@ -35,6 +37,43 @@ def test_only_the_pages_that_were_written_are_a_forks_own(tmp_path: Path) -> Non
     assert found[0][1] == ram[3 * PAGE : 5 * PAGE]
     del held
     ram.close()
+
+
+def test_many_pages_are_read_in_parts(tmp_path: Path) -> None:
+    """One read gives at most 2 GiB, and a machine may have changed more than that in a row."""
+    ram = mmap.mmap(-1, 1030 * PAGE, mmap.MAP_PRIVATE)
+    ram[:] = b"x" * len(ram)
+    held = ctypes.c_char.from_buffer(ram)
+    with memory.changed(os.getpid()) as changes:
+        found = list(changes.of(Region("ram", ctypes.addressof(held), len(ram))))
+    assert [(offset // PAGE, len(data) // PAGE) for offset, data in found] == [(0, 1024), (1024, 6)]
+    assert b"".join(data for _, data in found) == ram[:]
+    del held
+    ram.close()
+
+
+def test_a_full_disk_ends_a_snapshot_not_the_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    class Quiet(Monitor):
+        def __init__(self) -> None: ...
+
+        def run(self, command: str, /, **arguments: object) -> object:
+            asked.append(command)
+            return []
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    memory.note(tmp_path, [])
+    monkeypatch.setattr(snapshots, "_devices", lambda monitor: b"")
+    monkeypatch.setattr(stream, "begin", full)
+    with pytest.raises(SandboxError, match="No space left") as told:
+        snapshots.save(Quiet(), tmp_path, os.getpid(), "one")
+    assert not isinstance(told.value, DesktopLost)
+    assert asked[-1] == "cont" and snapshots.names(tmp_path) == []
 
 
 def test_memory_of_a_process_that_has_ended_is_lost() -> None:

@@ -21,7 +21,8 @@ PAGE = 4096
 _ENTRY = 8
 # The highest byte of a page's entry: bit 7 present, 6 swapped, 5 a page of a file.
 _OWN = bytes(int(bool(flags & 0xC0) and not flags & 0x20) for flags in range(256))
-_RUN = re.compile(b"\x01+")
+# Together at most 1024: one read gives no more than 2 GiB, and a copy of all is not wanted either.
+_RUN = re.compile(b"\x01{1,1024}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +48,25 @@ def changed(pid: int) -> Iterator[Changes]:
     """Yield what tells the pages of a machine that stands still; raises SandboxError."""
     opened: list[int] = []
     try:
-        for name in ("mem", "pagemap"):
-            opened.append(os.open(f"/proc/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC))
+        with _told():
+            for name in ("mem", "pagemap"):
+                opened.append(os.open(f"/proc/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC))
         yield Changes(*opened)
+    finally:
+        for fd in opened:
+            os.close(fd)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
     except PermissionError as error:
         raise SandboxError(
             "a snapshot reads QEMU's memory: run the host as root (CAP_SYS_PTRACE)"
         ) from error
     except OSError as error:
         raise DesktopLost(f"QEMU's memory can't be read: {error}") from error
-    finally:
-        for fd in opened:
-            os.close(fd)
 
 
 class Changes:
@@ -68,14 +76,16 @@ class Changes:
         self._memory, self._pagemap = memory, pagemap
 
     def of(self, region: Region) -> Iterator[tuple[int, bytes]]:
-        """Yield (offset, bytes) of each run of changed pages; whole pages."""
+        """Yield (offset, bytes) of changed pages, at most 4 MiB at once; whole pages."""
         size = region.size // PAGE * _ENTRY
-        entries = os.pread(self._pagemap, size, region.start // PAGE * _ENTRY)
+        with _told():
+            entries = os.pread(self._pagemap, size, region.start // PAGE * _ENTRY)
         if len(entries) != size:
             raise DesktopLost("QEMU's memory is not where it was: it has ended")
         for run in _RUN.finditer(entries[_ENTRY - 1 :: _ENTRY].translate(_OWN)):
             offset, wanted = run.start() * PAGE, (run.end() - run.start()) * PAGE
-            data = os.pread(self._memory, wanted, region.start + offset)
+            with _told():
+                data = os.pread(self._memory, wanted, region.start + offset)
             if len(data) != wanted:
                 raise DesktopLost("QEMU's memory can't be read: it has ended")
             yield offset, data

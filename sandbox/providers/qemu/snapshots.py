@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sandbox.provider import DesktopLost
+from sandbox.provider import DesktopLost, SandboxError
 from sandbox.providers.qemu import memory, stream
 from sandbox.providers.qemu.command import DISK, VGA_SLOT, VRAM_MB
 from sandbox.providers.qemu.memory import Region
@@ -65,8 +65,10 @@ def save(monitor: Monitor, folder: Path, pid: int, name: str) -> None:
             for region in regions:
                 stream.pages(out, region, changes.of(region))
             stream.end(out, devices)
-    except BaseException:
+    except BaseException as error:
         part.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise SandboxError(f"the snapshot {name!r} can't be kept: {error}") from error
         raise
     finally:
         monitor.run("cont")
