@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -25,7 +29,8 @@ from guest.mux import (
     splice,
 )
 from sandbox.provider import DesktopLost
-from sandbox.providers.qemu import accel
+from sandbox.providers.qemu import accel, process
+from sandbox.providers.qemu.bridge import Bridge
 from sandbox.providers.qemu.front import Front
 from sandbox.providers.qemu.pictures import Screen
 from sandbox.providers.qemu.qmp import Monitor, QmpError
@@ -316,3 +321,52 @@ def test_a_kvm_that_boots_nothing_is_not_used(
     assert "no KVM" in accel.TCG.limits
     monkeypatch.setattr(accel, "_DEVICE", tmp_path / "missing")
     assert accel.choose(tmp_path / "kernel", tmp_path / "elsewhere") is accel.TCG
+
+
+def test_two_starts_may_ask_for_the_first_time_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "dev").touch()
+    monkeypatch.setattr(accel, "_DEVICE", tmp_path / "dev")
+    monkeypatch.setattr(accel, "boots", lambda kernel, kind, *, seconds: True)
+    both, replace = threading.Barrier(2, timeout=60), Path.replace
+
+    def together(part: Path, known: Path) -> Path:
+        both.wait()
+        return replace(part, known)
+
+    monkeypatch.setattr(Path, "replace", together)
+    with ThreadPoolExecutor(2) as starts:
+        asked = [starts.submit(accel.choose, tmp_path / "kernel", tmp_path) for _ in range(2)]
+        assert [one.result() for one in asked] == [accel.KVM, accel.KVM]
+
+
+def test_a_screen_that_was_let_go_of_touches_no_descriptor(tmp_path: Path) -> None:
+    screen = Screen(tmp_path, started_at=0)
+    for _ in range(2):
+        screen.close()
+    with pytest.raises(DesktopLost, match="let go"):
+        screen.take()
+
+
+async def test_a_machine_that_does_not_open_leaves_no_descriptor(tmp_path: Path) -> None:
+    """A bridge serves for weeks: what a failed start has opened is closed when it is cleared."""
+    folder = tmp_path / "machines" / "one"
+    (folder / "run").mkdir(parents=True)
+    process.write(folder, process.About(4, 3, "", 64, []))
+    bridge = Bridge(tmp_path)
+    before = _screens()
+    for _ in range(3):
+        with pytest.raises(DesktopLost, match="no machine behind"):
+            await bridge._do({"do": "open", "name": "one", "renewal": {}})
+        await bridge._do({"do": "close", "name": "one"})
+    assert _screens() == before
+
+
+def _screens() -> int:
+    """Return how many descriptors of screens this process has."""
+    found = 0
+    for entry in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):  # it was that of the listing
+            found += "memfd:screen" in os.readlink(entry)
+    return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import select
 import subprocess
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,7 +47,7 @@ def choose(kernel: Path, cache: Path) -> Accel:
         answer = known.read_text()
     except FileNotFoundError:
         answer = "kvm" if boots(kernel, KVM, seconds=PROBE_S) else "tcg"
-        part = known.with_suffix(f".{os.getpid()}")
+        part = known.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
         part.write_text(answer)
         part.replace(known)
     return KVM if answer == "kvm" else TCG

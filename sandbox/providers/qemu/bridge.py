@@ -140,8 +140,8 @@ class Bridge:
         name, wanted = str(request["name"]), request["do"]
         if wanted == "open":
             served = self._served.get(name) or Served(self._state / "machines" / name)
+            self._served[name] = served  # also one that does not open has to be closed
             await served.open(request["renewal"])
-            self._served[name] = served
             self._keep(name, first=served)
             return {}
         if wanted == "serves":

@@ -27,6 +27,7 @@ class Screen:
         self._picture = os.memfd_create("screen", os.MFD_CLOEXEC)
         self._written = os.open(f"/proc/self/fd/{self._picture}", os.O_WRONLY | os.O_CLOEXEC)
         self._lock = threading.Lock()
+        self._closed = False
         self._last: tuple[bytes, bytes] = (b"", b"")
         # Still above what an earlier process counted: nobody takes a thousand pictures a second.
         self._seq = int(1000 * (time.time() - started_at))
@@ -56,6 +57,9 @@ class Screen:
 
     def close(self) -> None:
         with self._lock:
+            if self._closed:
+                return
+            self._closed = True
             if self._connected is not None:
                 self._connected.close()
             self._connected = None
@@ -67,6 +71,8 @@ class Screen:
         return self._seq
 
     def _dump(self) -> bytes:
+        if self._closed:  # the numbers of its descriptors may be another machine's by now
+            raise DesktopLost("the machine has been let go of")
         if self._connected is None:
             self._connected = Monitor(self._monitor, timeout_s=10.0)
             self._connected.give_set(_FDSET, self._written)
