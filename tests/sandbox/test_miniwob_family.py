@@ -14,6 +14,8 @@ from sandbox.families.check import page_spec
 from sandbox.families.miniwob import FAMILY, pages
 from sandbox.families.miniwob.oracles import SCRIPTS, SOLVED
 from sandbox.families.play import oracle_player, play
+from sandbox.provider import ActionFailed, SandboxSpec
+from sandbox.providers import load as load_provider
 from sandbox.providers.browser import Fleet
 from tests.sandbox.desktops import needs_headless_shell
 
@@ -65,13 +67,42 @@ def test_a_flight_page_starts_with_its_inner_page(fleet):
 
 
 @needs_headless_shell
-def test_another_page_or_seed_is_no_reward(fleet):
+def test_another_page_or_seed_is_worth_nothing(fleet):
     task = find(FAMILY, "click-test")
     page = fleet.open(page_spec(task, 0))
     FAMILY.setup(page, task, 1, epoch=0)
-    assert FAMILY.verify(page, task, 2).reward is None
+    address = page.evaluate("location.href")
+    assert FAMILY.verify(page, task, 2).reward == 0
     page.navigate("about:blank")
-    assert FAMILY.verify(page, task, 1).reward is None
+    assert FAMILY.verify(page, task, 1).reward == 0
+    page.navigate(address)
+    assert FAMILY.verify(page, task, 1).reward == 0  # loaded again: it was not begun
+    page.close()
+
+
+@needs_headless_shell
+def test_a_page_that_claims_to_be_solved_earns_nothing(fleet):
+    task = find(FAMILY, "click-test")
+    page = fleet.open(page_spec(task, 0))
+    FAMILY.setup(page, task, 1, epoch=0)
+    script = (
+        "window.core = {getUtterance: () => 'Click.'}; tandemEpisode = 'click-test/1';"
+        "var WOB_TASK_READY = true, WOB_DONE_GLOBAL = true, WOB_RAW_REWARD_GLOBAL = 1,"
+        "WOB_REWARD_GLOBAL = 1, WOB_REWARD_REASON = '';"
+    )
+    page.navigate(f"data:text/html,<script>{script}</script>")
+    assert page.evaluate(pages.state_script())["done"]
+    assert FAMILY.verify(page, task, 1).reward == 0
+    page.close()
+
+
+@needs_headless_shell
+def test_a_page_opens_no_other_file_of_this_machine(fleet):
+    task = find(FAMILY, "click-test")
+    page = fleet.open(page_spec(task, 0))
+    FAMILY.setup(page, task, 1, epoch=0)
+    with pytest.raises(ActionFailed, match="may not open"):
+        page.navigate("file:///etc/passwd")
     page.close()
 
 
@@ -83,3 +114,19 @@ def test_a_post_far_down_is_scrolled_to(fleet):
     assert player is not None
     assert play(page, FAMILY, task, 0, player).verdict.reward == 1
     page.close()
+
+
+@needs_headless_shell
+def test_a_leased_page_is_judged_where_the_host_has_it(tmp_path):
+    provider = load_provider("browser", state=tmp_path)
+    handle = provider.start(SandboxSpec("miniwob", shared={miniwob.FOLDER: miniwob.assets()}))
+    try:
+        desktop = provider.connect(handle)
+        desktop.fence(1)
+        task = find(FAMILY, "click-test")
+        FAMILY.setup(desktop, task, 1, epoch=1)
+        verdict = FAMILY.verify(desktop, task, 1)
+        assert (verdict.reward, verdict.detail) == (0, "the episode has not ended")
+        desktop.close()
+    finally:
+        provider.stop(handle)

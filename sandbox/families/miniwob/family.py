@@ -65,10 +65,17 @@ class MiniWob:
         answer: str = "",
         gave_up: bool = False,
     ) -> Verdict:
-        state = desktop.evaluate(pages.state_script())
+        """Judge the page; a player who left it, or loaded it again, has earned nothing."""
+        # Where it is too: another page may say of itself whatever it likes.
+        said = desktop.evaluate(f"[location.href.split('#')[0], {pages.state_script()}]")
+        here, state = said if isinstance(said, list) else ("", None)
         metadata = task.metadata(seed)
-        if not isinstance(state, dict) or state["episode"] != f"{task.name}/{seed}":
-            return Verdict(None, "the page in front is not this episode", False, None, metadata)
+        if (
+            not isinstance(state, dict)
+            or state["episode"] != f"{task.name}/{seed}"
+            or here not in _addresses(task.name)
+        ):
+            return Verdict(0.0, "the page in front is not this episode", False, None, metadata)
         if not state["done"]:
             return Verdict(0.0, "the episode has not ended", False, 0.0, metadata)
         # A page whose own sum fails (0 / 0) says null.
@@ -91,10 +98,19 @@ def _specs() -> tuple[TaskSpec, ...]:
 
 def _address(desktop: Desktop, page: str) -> str:
     """Return where `desktop` finds the page: a page of ours reads the host's files, a desktop its own."""
+    own, hosts = _addresses(page)
+    return hosts if hasattr(desktop, "navigate") else own
+
+
+def _addresses(page: str) -> tuple[str, str]:
+    """Return the page's address on a computer of its own, and on this host.
+
+    A leased page is asked for the first and says that it is at the second.
+    """
     if pages.is_flight(page):
-        return f"{server.base()}/flight/{page.removeprefix('flight.')}/wrapper.html"
-    ours = hasattr(desktop, "navigate")
-    return miniwob.url(page, folder=miniwob.assets() if ours else miniwob.FOLDER)
+        address = f"{server.base()}/flight/{page.removeprefix('flight.')}/wrapper.html"
+        return address, address
+    return miniwob.url(page), miniwob.url(page, folder=miniwob.assets())
 
 
 def _until(desktop: Desktop, script: str, ready: Callable[[object], bool], what: str) -> object:

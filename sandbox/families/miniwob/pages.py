@@ -80,7 +80,7 @@ def spec(page: str) -> TaskSpec:
         reference=GRADED.get(page, 0.0),
         reference_from="script" if page in GRADED else "",
         timed=page in TIMED,
-        origins=(f"{server.base()}/",) if flight else ("file:///",),
+        origins=(f"{server.base()}/",) if flight else (f"{miniwob.assets().as_uri()}/",),
         tags=("miniwob", "flight") if flight else ("miniwob",),
     )
 
