@@ -245,6 +245,20 @@ def test_a_wait_that_was_deleted_does_not_come_back(tmp_path: Path) -> None:
     assert [json.loads(line)["action"]["type"] for line in lines] == ["click", "click"]
 
 
+def test_a_title_with_line_separators_is_reviewed_and_confirmed(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    title = "one\u2028two\x85three"
+    made.events.append(rec.WindowChanged(0.1, "gedit", title, (0, 0, 640, 360)))
+    made.frame(0.5)
+    made.click(1.0, 9, 9)
+    ready = prepare(made.done(), tmp_path / "never.toml", found_by())
+    assert [step["window"]["title"] for step in ready.lines("steps.jsonl")] == [title]
+    edits = Edits(tmp_path / "edits.jsonl", steps=1, words=0)
+    edits.add({"op": "say", "began": 0.5, "ended": 1.0, "text": "here\u2029and there"})
+    assert Edits(tmp_path / "edits.jsonl", steps=1, words=0).made == edits.made
+    assert (confirm(ready, edits, []) / "manifest.json").exists()
+
+
 def test_what_is_confirmed_again_can_be_sent_beside_what_was_sent_before(tmp_path: Path) -> None:
     ready = prepare(canary_recording(tmp_path), tmp_path / "never.toml", found_by())
     edits = Edits(tmp_path / "edits.jsonl", steps=99, words=0)

@@ -107,7 +107,8 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     Raises RedactionError for a file that is something else: what can't be read can't be judged.
     """
     try:
-        lines = path.read_text("utf-8").splitlines()[:MAX_WORDS]
+        # Only what JSON lines end with: a title may hold a line separator of Unicode.
+        lines = path.read_text("utf-8").split("\n")[:MAX_WORDS]
         values = [json.loads(line) for line in lines if line.strip()]
     except FileNotFoundError:
         return []
