@@ -6,7 +6,7 @@ function is named by its path: `Search > Filter by date`.
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,10 +19,12 @@ from annotation.contributing import graph, queries, updating
 from annotation.contributing.updating import Change
 from annotation.errors import Refused
 from annotation.models import Application, Function, Query
+from annotation.recordings import storable
 from annotation.tasks.records import Columns, Problem, Report, kind, read
 
 NUMBERS = ("coverage", "engagement", "penetration", "frequency", "benefit", "transfer")
 WHOLE = (*Query.RUBRIC, "wanted")
+LARGEST = sys.float_info.max  # a whole number may have any length
 SOURCES = tuple(f"{name}_source" for name in NUMBERS[:3])
 FIELDS: dict[str, tuple[str, ...]] = {
     "application": ("application", *NUMBERS[:3], *SOURCES),
@@ -139,14 +141,14 @@ def _problems(line: int, record: dict[str, Any]) -> list[Problem]:
             message = f"no field of a {what}; known: {', '.join(FIELDS[what])}"
         elif name in NUMBERS and (isinstance(value, bool) or not isinstance(value, int | float)):
             message = f"must be a number, not {value!r}"
-        elif name in NUMBERS and not math.isfinite(value):
+        elif name in NUMBERS and not abs(value) <= LARGEST:
             message = "must be a number that ends"
         elif name in WHOLE and (isinstance(value, bool) or not isinstance(value, int)):
             message = f"must be a whole number, not {value!r}"
         elif name not in NUMBERS and name not in WHOLE and not isinstance(value, str):
             message = f"must be text, not {kind(value)}"
-        elif isinstance(value, str) and "\x00" in value:
-            message = "holds a character (U+0000) that can't be stored"
+        elif why := storable.wrong(value):
+            message = why
         else:
             continue
         found.append(Problem(line, name, message))

@@ -16,6 +16,7 @@ from annotation import jobs
 from annotation.contributing import graph, scores
 from annotation.errors import BadInput, Refused
 from annotation.models import Function, Level, Query, QueryRequest
+from annotation.recordings import storable
 from annotation.session import pictures
 
 WANTED = 5
@@ -120,7 +121,7 @@ def _read(text: str) -> list[dict[str, Any]]:
     for one in answer:
         words = one.get("text") if isinstance(one, dict) else None
         said = " ".join(words.split()) if isinstance(words, str) else ""
-        if said and len(said) <= LONGEST and "\x00" not in said:
+        if said and len(said) <= LONGEST and not storable.wrong(said):
             found[said] = {"text": said, **{name: _rated(one.get(name)) for name in Query.RUBRIC}}
     if not found:
         raise BadInput(f"the model answered no query that can be used: {text[:300]!r}")

@@ -58,7 +58,7 @@ def read(text: str, *, format: str, columns: Columns, problems: list[Problem]) -
     if format == "csv":
         yield from _csv(text, columns, problems)
     elif format == "jsonl":
-        for line, source in enumerate(text.splitlines(), start=1):
+        for line, source in enumerate(text.split("\n"), start=1):
             if source.strip():
                 yield from _object(line, source, columns, problems)
     else:

@@ -270,7 +270,9 @@ def test_a_model_proposes_and_a_person_publishes(
     assert queries.write(new, by=admin_user, also=[]).provenance == "edited"
 
 
-@pytest.mark.parametrize("said", ["no list", "[]", "[[[", PolicyUnreachable("away")])
+@pytest.mark.parametrize(
+    "said", ["no list", "[]", "[[[", r'[{"text": "half \ud83d"}]', PolicyUnreachable("away")]
+)
 def test_a_useless_answer_is_said(
     said: Any, mail: Application, admin_user: User, queue: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -81,6 +81,17 @@ def test_every_mistake_is_named_and_nothing_is_written(admin_user: User) -> None
     assert not Application.objects.exists()
 
 
+def test_what_no_database_and_no_float_keeps_is_named(admin_user: User) -> None:
+    records = (
+        '{"record": "application", "application": "a\\ud800"}',
+        '{"record": "application", "application": "b", "coverage": 1' + 400 * "0" + "}",
+        '{"record": "application", "application": "c", "coverage_source": "x\u2028y"}',
+    )
+    report = import_records("\n".join(records), format="jsonl", by=admin_user)
+    found = [(problem.line, problem.field) for problem in report.problems]
+    assert found == [(1, "application"), (2, "coverage")]
+
+
 def test_other_files(admin_user: User) -> None:
     assert "nothing" in str(import_records("", format="jsonl", by=admin_user).problems[0])
     listed = import_records(
