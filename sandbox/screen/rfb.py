@@ -33,6 +33,8 @@ MAX_CUT_TEXT = 1 << 20
 MAX_ENCODINGS = 256
 MAX_FENCE = 64
 MAX_SCREENS = 16
+MAX_HELD = 256
+"""Keys down at once; X has no more keycodes."""
 
 # Length of the messages that have one length; 0 where the header tells or the type is unknown.
 _FIXED = [0] * 256
@@ -137,7 +139,7 @@ class ClientMessages:
 
 def _limit(what: str, count: int, most: int) -> None:
     if count > most:
-        raise ProtocolError(f"{count} {what} in one message; at most {most}")
+        raise ProtocolError(f"{count} {what} at once; at most {most}")
 
 
 def without_encoding(message: bytes, encoding: int) -> bytes:
@@ -191,10 +193,12 @@ class Held:
     _keys: dict[tuple[int, int], None] = field(default_factory=dict)
 
     def apply(self, event: Key | Pointer) -> None:
+        """Note what `event` changes; raises ProtocolError for more keys than there are."""
         if isinstance(event, Pointer):
             self.pointer = event
         elif event.down:
             self._keys[event.keysym, event.keycode] = None
+            _limit("keys down", len(self._keys), MAX_HELD)
         elif event.keycode:
             # Shift may have changed the keysym since the press: the key is the same one.
             for name in [name for name in self._keys if name[1] == event.keycode]:

@@ -36,6 +36,12 @@ RECHECK_S = 3.0
 HOLD_S = 2.0
 """How long input stays dropped after control was taken away, while the row still grants it."""
 
+PIECE = 1 << 14
+"""How much of what a browser sent at once is read before other screens have their turn."""
+
+UNWRITTEN = 1000
+"""So many events of a hand are forwarded at most before they are written: nothing piles up."""
+
 SLOW_READER_S = 10.0
 """How long the browser may take none of the bytes that wait for it."""
 
@@ -51,6 +57,7 @@ class Stream:
         self._send = send
         self._hand = gate.hand(grant) if grant.mode == "control" else None
         self._held = Held()
+        self._unwritten = 0
         self._messages = ClientMessages()
         self._typing = False
         self._held_until = 0.0
@@ -147,18 +154,21 @@ class Stream:
             self._sending_since = 0.0
         return Refused(Close.DESKTOP_GONE, "the desktop has gone")
 
-    async def _to_desktop(self, desktop: Backend, data: bytes | None) -> Refused | None:
+    async def _to_desktop(self, desktop: Backend, data: bytes) -> Refused | None:
         receive = self._receive
         try:
             while True:
-                if data:
-                    await self._forward(desktop, self._messages.feed(data))
+                for start in range(0, len(data), PIECE):
+                    if start:
+                        await asyncio.sleep(0)
+                    await self._forward(desktop, self._messages.feed(data[start : start + PIECE]))
                 message = await receive()
                 if message["type"] != "websocket.receive":
                     return None
-                data = message.get("bytes")
-                if data is None:
+                sent: bytes | None = message.get("bytes")
+                if sent is None:
                     return Refused(Close.PROTOCOL, "a text frame; RFB is binary")
+                data = sent
         except ProtocolError as error:
             log.warning("%s", error)
             return Refused(Close.PROTOCOL, str(error))
@@ -193,6 +203,13 @@ class Stream:
         out.append(message)
         if hand is not None:
             hand.add(event, pressed)
+            self._unwritten += 1
+            if self._unwritten >= UNWRITTEN:
+                self._unwritten = 0
+                # What was let through goes before anything that a change of hands lets go of.
+                desktop.write(b"".join(out))
+                out.clear()
+                await hand.flush()
 
     # -- who may type --------------------------------------------------------------------------------
 

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from websockets.exceptions import InvalidStatus
 
+from sandbox.screen.capture import Captured
 from sandbox.screen.gate import Close, Hint, Refused
-from sandbox.screen.rfb import Key, Pointer, encode_input
-from sandbox.screen.stream import Relay, same_origin
+from sandbox.screen.rfb import MAX_HELD, Key, Pointer, encode_input
+from sandbox.screen.stream import UNWRITTEN, Relay, same_origin
 from tests.sandbox.relays import MemoryGate, serving
 from tests.sandbox.screens import HEIGHT, WIDTH, recorder, until, viewer, xvnc
 
@@ -162,6 +163,31 @@ async def test_the_picture_is_taken_before_the_press_is_forwarded(desk: Desk) ->
         assert frames == ["", "sha-2", ""]
         stamps = [row.at for row in gate.camera.rows]
         assert stamps == sorted(stamps)
+
+
+async def test_a_flood_of_input_is_written_as_it_comes_and_not_piled_up(desk: Desk) -> None:
+    port, gate, got = desk
+    sizes: list[int] = []
+    store = gate.camera.store
+
+    async def counted(batch: list[Captured]) -> None:
+        sizes.append(len(batch))
+        await store(batch)
+
+    gate.camera.store = counted  # type: ignore[method-assign]
+    taps = (encode_input(Key(97, True)) + encode_input(Key(97, False))) * (3 * UNWRITTEN)
+    async with viewer(port, gate.ticket()) as screen:
+        await screen.shake_hands()
+        await gate.give(True)
+        await screen.send(taps + UPDATE)
+        await until(lambda: got.endswith(UPDATE))
+        assert bytes(got) == taps + UPDATE
+        await until(lambda: sum(sizes) == 6 * UNWRITTEN)
+        assert max(sizes) <= UNWRITTEN
+        keys = [encode_input(Key(keysym, True)) for keysym in range(1, MAX_HELD + 2)]
+        await screen.send(b"".join(keys))
+        code, reason = await screen.closed()
+        assert (code, "keys down" in reason) == (Close.PROTOCOL, True)
 
 
 async def test_a_late_picture_holds_nobody_up(desk: Desk) -> None:
@@ -326,8 +352,8 @@ async def test_a_slow_reader_is_let_go(tmp_path: Path, monkeypatch: pytest.Monke
         "subprotocols": ["binary", f"ticket.{gate.ticket('view')}"],
     }
     inbox._queue.appendleft({"type": "websocket.connect"})  # type: ignore[attr-defined]
-    await asyncio.wait_for(relay(scope, receive, send), 10)
+    await asyncio.wait_for(relay(scope, receive, send), 60)
     assert ends and ends[0] is not None and ends[0].code == Close.SLOW_READER
-    await asyncio.wait_for(left.wait(), 10)
+    await asyncio.wait_for(left.wait(), 60)
     assert sent < 8 << 20  # what waited for the browser was bounded
     server.close()
