@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from datetime import timedelta
 
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from django.db.models import Q
 from django.utils import timezone
 
@@ -22,12 +23,14 @@ from annotation.session import (
     takeover,
 )
 from annotation.tasks import tasks
-from blobs.store import Damaged, MissingBlob
+from blobs.store import BlobError, Damaged, MissingBlob
 from sandbox import setups
 from sandbox.leasing import leases
 from sandbox.models import Lease
 from sandbox.provider import ActionFailed, Desktop, SandboxError
 from trajectory import AskUser, action_from_dict, is_terminal
+
+log = logging.getLogger(__name__)
 
 # Setting up takes seconds; a worker that has said nothing for so long is dead.
 WORKER_SILENT = timedelta(seconds=60)
@@ -64,6 +67,11 @@ def prepare(session_id: int) -> None:
         _fail(session, str(cause))
     except SandboxError as error:
         _again(session, str(error))
+    except (BlobError, DatabaseError):  # of services, not of this session: the reaper tries again
+        raise
+    except Exception as error:  # whatever a task's setup trips over: not for ever
+        log.exception("session %s could not be prepared", session.pk)
+        _again(session, f"preparing failed: {error!r}")
     else:
         _begin(session)
 

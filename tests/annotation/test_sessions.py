@@ -11,7 +11,7 @@ from django.utils import timezone
 from annotation import reaper
 from annotation.errors import BadInput, NoTask, NotYours, StaleFence
 from annotation.models import Decision, DecisionPoint, Session, Task
-from annotation.session import sessions, steps
+from annotation.session import preparing, sessions, steps
 from annotation.tasks import tasks
 from sandbox import setups
 from sandbox.leasing import leases
@@ -80,6 +80,24 @@ def test_a_session_that_ends_while_it_waits_keeps_no_computer(
     session.refresh_from_db()
     assert (session.status, session.lease) == (Session.Status.EXPIRED, None)
     assert Lease.objects.get().state == Lease.State.RELEASED
+
+
+def test_a_setup_that_breaks_is_tried_again_and_then_named(
+    annotator: Any, task: Task, partner: Any, desktop: Any, queue: Any, make_computer: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    def set_up(*_: Any, **__: Any) -> None:
+        raise KeyError("path")
+
+    monkeypatch.setattr(setups, "set_up", set_up)
+    session = sessions.start(user=annotator)
+    for _ in range(preparing.COMPUTERS):
+        make_computer()
+        reaper.reap()
+        queue.run()
+    session.refresh_from_db()
+    assert (session.status, session.error) == ("failed", "preparing failed: KeyError('path')")
+    assert not Lease.objects.filter(state=Lease.State.ACTIVE).exists()
 
 
 def test_an_empty_queue_says_so(annotator: Any) -> None:

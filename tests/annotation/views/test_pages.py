@@ -58,6 +58,8 @@ def test_a_picture_is_for_those_who_may_see_a_session_with_it(session, annotator
     assert "immutable" in response["Cache-Control"] and "private" in response["Cache-Control"]
     assert signed_in(stranger).get(url).status_code == 404
     assert signed_in(annotator).get(f"/blobs/{'0' * 64}.png").status_code == 404
+    session.decision_points.update(screenshot="0" * 64)  # a picture that is in the store no more
+    assert signed_in(annotator).get(f"/blobs/{'0' * 64}.png").status_code == 404
 
 
 # -- the queue -------------------------------------------------------------------------------------
