@@ -30,7 +30,7 @@ CAPABILITIES = (Clipboard, FileTree, Ports, Python, Recordings, Terminals, Windo
 
 def read_on(desktop: Terminals, terminal: str, until: bytes, offset: int = 0) -> bytes:
     """Read a terminal from `offset` until `until` has come."""
-    seen, deadline = b"", time.monotonic() + 20
+    seen, deadline = b"", time.monotonic() + 60
     while until not in seen:
         assert time.monotonic() < deadline, seen[-500:]
         output = desktop.read_terminal(terminal, offset=offset, wait_ms=500)

@@ -133,7 +133,7 @@ def _pixels(desktop: Desktop) -> bytes:
 
 
 def _changes(desktop: Desktop, before: bytes) -> bool:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         if _pixels(desktop) != before:
             return True

@@ -51,7 +51,7 @@ def at_once(count: int, work: Callable[[int], object]) -> list[Any]:
 
     def body(number: int) -> None:
         try:
-            barrier.wait(10)
+            barrier.wait(60)
             results[number] = work(number)
         except Exception as error:
             results[number] = error
@@ -62,5 +62,5 @@ def at_once(count: int, work: Callable[[int], object]) -> list[Any]:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
     return results

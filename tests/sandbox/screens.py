@@ -45,7 +45,7 @@ def xvnc(folder: Path) -> Iterator[Path]:
             yield socket
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
 
 
 @asynccontextmanager
@@ -74,7 +74,7 @@ async def recorder(folder: Path) -> AsyncIterator[tuple[Path, bytearray]]:
         server.close()
 
 
-async def until(condition: object, deadline_s: float = 10) -> None:
+async def until(condition: object, deadline_s: float = 60) -> None:
     """Wait until `condition()` holds."""
     assert callable(condition)
     async with asyncio.timeout(deadline_s):
@@ -114,7 +114,7 @@ class Viewer:
 
     async def closed(self) -> tuple[int, str]:
         """Wait until the relay closes; return its code and reason."""
-        await asyncio.wait_for(self.socket.wait_closed(), 10)
+        await asyncio.wait_for(self.socket.wait_closed(), 60)
         return self.socket.close_code or 0, self.socket.close_reason or ""
 
 

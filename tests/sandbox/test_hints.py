@@ -34,7 +34,7 @@ async def test_a_screen_of_another_process_hears_and_answers() -> None:
     with hints.listening(7, heard.append, be_quiet):
         here = hints._here.pop(7)  # whoever sends now is another process: it knows of no screen
         try:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while not quiet:  # until the screen has subscribed
                     await asyncio.to_thread(hints.take_away, 7)
             await asyncio.to_thread(hints._tell, 7, True)

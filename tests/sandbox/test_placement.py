@@ -102,7 +102,7 @@ def test_hosts_at_once_never_take_the_same_row() -> None:
     start = threading.Barrier(4)
 
     def body(host: Host) -> None:
-        start.wait(10)
+        start.wait(60)
         while row := pool.take(host):
             taken.append(row.name)
         connection.close()

@@ -27,7 +27,7 @@ def test_a_folder_goes_though_a_dying_process_still_writes_into_it(tmp_path: Pat
 
     writer = threading.Thread(target=write)
     writer.start()
-    begun.wait(5)
+    begun.wait(60)
     records.remove(tmp_path / "killed")
     writer.join()
     assert not (tmp_path / "killed").exists()
