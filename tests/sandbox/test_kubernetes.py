@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,19 @@ def test_topping_up_replaces_what_failed_and_makes_no_more(api: Cluster, pods: P
     assert set(api.objects["secrets"]) == {second.metadata.name}
 
 
+def test_a_warm_pod_that_would_soon_end_is_replaced(api: Cluster, pods: Pods) -> None:
+    """A pod has twelve hours from its start, not from when somebody gets it."""
+    pods.top_up(WARM)
+    [old] = pods.list(STATE, "warm")
+    since = datetime.now(UTC) - timedelta(hours=7)
+    api.objects["pods"][old.metadata.name]["metadata"]["creationTimestamp"] = since.isoformat()
+    assert pods.claim(WARM, sandbox="desk") is None
+    pods.top_up(WARM)
+    [new] = pods.list(STATE, "warm")
+    assert new.metadata.uid != old.metadata.uid
+    assert pods.claim(WARM, sandbox="desk") is not None
+
+
 def test_a_secret_without_a_pod_is_swept_away(api: Cluster, pods: Pods) -> None:
     labels = {"tandem/host": "host-1"}
     for name, made in (("old", "2020-01-01T00:00:00Z"), ("new", None)):
@@ -106,8 +120,14 @@ def test_who_may_not_is_told_so(api: Cluster, tmp_path: Path) -> None:
         KubernetesProvider(tmp_path / "kubernetes").running()
 
 
+def _no_room(*_: object) -> None:
+    raise ConnectionAbortedError("exceeded quota")
+
+
 @needs_local
-def test_a_pod_from_warm_to_gone(api: Cluster, tmp_path: Path) -> None:
+def test_a_pod_from_warm_to_gone(
+    api: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One story, because every chapter needs a desktop that runs."""
     api.bare = False
     provider = KubernetesProvider(tmp_path / "kubernetes")
@@ -115,9 +135,13 @@ def test_a_pod_from_warm_to_gone(api: Cluster, tmp_path: Path) -> None:
     pods.top_up(WARM)
     [warm] = pods.list(STATE, "warm")
     api.bare = True
-    handle = provider.start(SandboxSpec("desk"))
+    with monkeypatch.context() as full:
+        full.setattr(api, "create", _no_room)
+        handle = provider.start(SandboxSpec("desk"))
     assert handle.boot_id == warm.metadata.uid
-    assert len(pods.list(STATE, "warm")) == 1  # the next one is on its way
+    assert pods.list(STATE, "warm") == []
+    pods.top_up(WARM)
+    assert len(pods.list(STATE, "warm")) == 1
     with pytest.raises(ProvisionFailed, match="can't be a label"):
         provider.start(SandboxSpec("a b"))
 

@@ -88,7 +88,7 @@ class Pods:
         size = f"{spec.width}x{spec.height}"
         warm = [pod for pod in self.list(STATE, "warm") if pod.metadata.labels.get(SIZE) == size]
         for pod in sorted(warm, key=lambda pod: pod.metadata.creation_timestamp):
-            if not ready(pod) or pod.metadata.deletion_timestamp is not None:
+            if not ready(pod) or pod.metadata.deletion_timestamp is not None or _old(pod):
                 continue
             version = pod.metadata.resource_version
             change = {"resourceVersion": version, "labels": {STATE: "leased", SANDBOX: sandbox}}
@@ -183,9 +183,9 @@ class Pods:
         return str(text)[-1500:].strip() or "the log is empty"
 
     def top_up(self, spec: SandboxSpec) -> None:
-        """Have as many warm pods as cluster.toml says; remove what failed or lost its pod."""
+        """Have as many warm pods as cluster.toml says; remove old and failed ones, and lost secrets."""
         warm = self.list(STATE, "warm")
-        dead = [pod for pod in warm if pod.status.phase in ("Failed", "Succeeded")]
+        dead = [pod for pod in warm if pod.status.phase in ("Failed", "Succeeded") or _old(pod)]
         for pod in dead:
             self.delete(pod.metadata.name, uid=pod.metadata.uid)
         for _ in range(self._cluster.warm - (len(warm) - len(dead))):
@@ -235,6 +235,13 @@ def ready(pod: Pod) -> bool:
     """Whether every container of a pod is ready, and it can be reached."""
     conditions = {c.type: c.status for c in pod.status.conditions or []}
     return bool(conditions.get("Ready") == "True" and pod.status.pod_ip)
+
+
+def _old(pod: Pod) -> bool:
+    """Whether a warm pod has waited for half the time that it has: it would end in somebody's work."""
+    limit = pod.spec.active_deadline_seconds
+    age = datetime.now(UTC) - pod.metadata.creation_timestamp
+    return limit is not None and age > timedelta(seconds=limit / 2)
 
 
 def state(pod: Pod) -> str:

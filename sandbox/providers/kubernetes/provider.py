@@ -8,6 +8,7 @@ against a simulated API server only, whose pods are local desktops: no real clus
 from __future__ import annotations
 
 import fcntl
+import logging
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -25,6 +26,8 @@ from sandbox.provider import (
 from sandbox.providers import records, tunnel
 from sandbox.providers.kubernetes import cluster
 from sandbox.providers.kubernetes.pods import SANDBOX, STATE, Pod, Pods, state
+
+_log = logging.getLogger("sandbox.kubernetes")
 
 
 class KubernetesProvider:
@@ -110,7 +113,10 @@ class KubernetesProvider:
         # The pod's name first: whoever finds the folder of an interrupted start can clear it.
         (folder / "pod").write_text(pod.metadata.name)
         records.save(folder, records.Record(handle, ()))
-        self._top_up(pods)
+        try:
+            self._top_up(pods)
+        except SandboxError as error:  # a full cluster: this one's pod is there all the same
+            _log.warning("%s: no warm pods for the next ones: %s", spec.name, error)
         pod = pods.wait(pod.metadata.name)
         way, password = pods.way(pod)
         pid = tunnel.open_way(folder, way, boot_id=handle.boot_id)
