@@ -6,6 +6,7 @@ import hashlib
 import http.client
 import io
 import json
+import os
 import re
 import threading
 import urllib.request
@@ -276,6 +277,34 @@ def test_broken_edits_and_broken_words_hold_back(tmp_path: Path) -> None:
     path.write_text('{"op": "format-disk"}\n')
     with pytest.raises(EditError, match="remove it"):
         Edits(path, steps=1, words=1)
+
+
+def test_a_list_of_windows_that_was_changed_is_applied_unless_edits_count_on_the_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Made(tmp_path)
+    made.events.append(rec.WindowChanged(0.1, "gedit", "Diary", (0, 0, 640, 360)))
+    made.frame(0.5)
+    made.click(1.0, 9, 9)
+    folder, denied = made.done(), tmp_path / "never.toml"
+    ready = prepare(folder, denied, found_by())
+    assert len(ready.lines("steps.jsonl")) == 1
+
+    class Closed:
+        def __init__(self, ready: object) -> None:
+            raise EditError("nobody looks")
+
+    monkeypatch.setattr("recorder.review.opening.Review", Closed)
+    denied.write_text(denied.read_text().replace("apps = [", 'apps = [\n  "gedit",'))
+    os.utime(denied, (2e9, 2e9))
+    edits, told = folder.path / "edits.jsonl", []
+    edits.write_text('{"op": "delete", "index": 0}\n')
+    for steps in (1, 0):
+        with pytest.raises(EditError, match="nobody looks"):
+            open_review(folder, denied, told.append)
+        assert len(ready.lines("steps.jsonl")) == steps
+        assert sum(str(edits) in line for line in told) == 1
+        edits.write_text("")
 
 
 def test_the_browser_is_shown_the_way_by_a_file_that_only_its_owner_reads(

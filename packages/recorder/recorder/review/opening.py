@@ -20,7 +20,11 @@ def review(folder: Folder, denied: Path, tell: Callable[[str], None]) -> None:
     EditError, OSError; KeyboardInterrupt leaves the edits as they are.
     """
     tell("Looking for what must not leave this computer…")
-    ready = prepare(folder, denied)
+    newer, edits = _is_newer(denied, folder), folder.path / "edits.jsonl"
+    edited = edits.exists() and edits.stat().st_size > 0
+    if newer and edited:  # they count the steps of the copy as it is
+        tell(f"{denied} was changed after this review began: remove {edits} to have it applied.")
+    ready = prepare(folder, denied, anew=newer and not edited)
     door = folder.path / "review.html"
     with Review(ready) as opened:
         tell(f"Review it in your browser: {opened.address}")
@@ -35,3 +39,12 @@ def review(folder: Folder, denied: Path, tell: Callable[[str], None]) -> None:
         finally:
             door.unlink(missing_ok=True)
     tell("Confirmed: it may be uploaded now.")
+
+
+def _is_newer(denied: Path, folder: Folder) -> bool:
+    """Whether the list of windows was changed after the redacted copy was made."""
+    try:
+        made = (folder.path / "redacted" / "events.jsonl").stat().st_mtime
+        return denied.stat().st_mtime > made
+    except FileNotFoundError:
+        return False
