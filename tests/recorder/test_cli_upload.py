@@ -263,3 +263,11 @@ def test_a_file_that_shrinks_while_it_is_sent_is_told(plain: Store, confirmed: F
 def test_a_token_is_sent_over_no_open_line() -> None:
     with pytest.raises(ServerError, match="not encrypted"):
         Client("http://tandem.example.org", "t")
+
+
+@pytest.mark.parametrize(
+    "address", ["https://[x", "https://host:port", "https://h:99999", "ftp://x", ""]
+)
+def test_what_is_no_address_is_said(address: str) -> None:
+    with pytest.raises(ServerError, match="is no address of a server"):
+        Client(address)

@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(options.run(options) or 0)
     except (
-        CaptureError, EditError, RedactionError, ServerError, SpoolError, UploadError,
+        CaptureError, EditError, RedactionError, ServerError, SpoolError, UploadError, OSError,
     ) as error:  # fmt: skip
         print(f"tandem-recorder: {error}", file=sys.stderr)
         return 1

@@ -81,9 +81,13 @@ def refused(answer: httpx.Response) -> ServerError:
 
 def checked(address: str) -> str:
     """Return a server's address without its path; raises ServerError for one that tells secrets to all."""
-    parts = urlsplit(address if "//" in address else f"https://{address}")
+    try:
+        parts = urlsplit(address if "//" in address else f"https://{address}")
+        wrong = parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0
+    except ValueError:  # a port or a bracket that is none
+        raise ServerError(f"{address!r} is no address of a server") from None
     local = parts.hostname in ("localhost", "127.0.0.1", "::1")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if wrong:
         raise ServerError(f"{address!r} is no address of a server")
     if parts.scheme == "http" and not local:
         raise ServerError(f"{address} is not encrypted; use https")
