@@ -35,8 +35,10 @@ class CertificateProblem(SandboxError):
 
 
 def make_authority(folder: Path) -> bool:
-    """Make `ca.pem` and `ca.key`; False if they are there already."""
-    if (folder / "ca.key").exists():
+    """Make `ca.pem` and `ca.key`; False if there is an authority already."""
+    # It is written last: a key without it was made by somebody who was interrupted. A host has it
+    # without the key, and must not get another one.
+    if (folder / "ca.pem").exists():
         return False
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     key = ec.generate_private_key(ec.SECP256R1())
@@ -89,6 +91,8 @@ def load(path: Path) -> x509.Certificate:
         return x509.load_pem_x509_certificate(path.read_bytes())
     except FileNotFoundError:
         raise CertificateProblem(f"{path} is missing: manage.py sandbox_ca makes it") from None
+    except OSError as error:
+        raise CertificateProblem(f"{path} can't be read: {error.strerror}") from error
     except ValueError as error:
         raise CertificateProblem(f"{path} holds no certificate: {error}") from error
 
@@ -121,6 +125,7 @@ def server_context(folder: Path) -> ssl.SSLContext:
 
 def client_context(folder: Path) -> ssl.SSLContext:
     """Return TLS for a caller; kept until a certificate is renewed. Raises CertificateProblem."""
+    check(folder / "ca.pem")
     check(folder / "client.pem")
     changed = tuple((folder / name).stat().st_mtime_ns for name in ("ca.pem", "client.pem"))
     return _client_context(folder, changed)

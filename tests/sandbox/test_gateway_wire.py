@@ -89,3 +89,28 @@ def test_an_expired_certificate_says_what_to_do(
         certificates.server_context(tmp_path)
     with pytest.raises(CertificateProblem, match="missing"):
         certificates.client_context(tmp_path / "nothing")
+
+
+def test_a_host_keeps_its_authority_and_an_interrupted_one_is_made_anew(tmp_path: Path) -> None:
+    certificates.make_authority(tmp_path / "ca")
+    host = tmp_path / "host"
+    certificates.issue(tmp_path / "ca", role="host", name="host-1", into=host)
+    trusted = (host / "ca.pem").read_bytes()
+    with pytest.raises(CommandError, match=r"ca\.key is missing: certificates are made where"):
+        call_command("sandbox_ca", "host", "host-1", folder=host)
+    assert (host / "ca.pem").read_bytes() == trusted
+
+    (tmp_path / "ca" / "ca.pem").unlink()
+    assert certificates.make_authority(tmp_path / "ca")
+    certificates.issue(tmp_path / "ca", role="client", name="web-1", into=tmp_path / "ca")
+
+
+def test_certificates_that_are_missing_or_unreadable_are_named(tmp_path: Path) -> None:
+    certificates.make_authority(tmp_path)
+    certificates.issue(tmp_path, role="client", name="web-1", into=tmp_path)
+    (tmp_path / "ca.pem").unlink()
+    with pytest.raises(CertificateProblem, match=r"ca\.pem is missing"):
+        certificates.client_context(tmp_path)
+    (tmp_path / "ca.pem").mkdir()
+    with pytest.raises(CertificateProblem, match=r"ca\.pem can't be read: Is a directory"):
+        certificates.client_context(tmp_path)
