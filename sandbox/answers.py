@@ -16,6 +16,7 @@ _DAY_FIRST = re.compile(rf"\b(\d{{1,2}})(?:st|nd|rd|th)?(?: of)? ({_MONTH})\.?,?
 _MONTH_FIRST = re.compile(rf"\b({_MONTH})\.? (\d{{1,2}})(?:st|nd|rd|th)?,? (\d{{4}})\b")
 _YEAR_FIRST = re.compile(r"\b(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})\b")
 _NUMBER = re.compile(r"(?<![\w.])[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?![\w])")
+_BARE_POINT = re.compile(r"(?<![\w.])\.(?=\d)")
 _ARTICLE = re.compile(r"^(?:an?|the) (?=\S)|\bthe (?=\S)")
 
 
@@ -34,6 +35,7 @@ def normalised(text: str) -> str:
     """
     text = unicodedata.normalize("NFKC", text).casefold().replace("\u2212", "-")
     text = " ".join(text.split())
+    text = _BARE_POINT.sub("0.", text)
     text = _DAY_FIRST.sub(lambda m: _date(m[3], m[2], m[1]) or m[0], text)
     text = _MONTH_FIRST.sub(lambda m: _date(m[3], m[1], m[2]) or m[0], text)
     text = _YEAR_FIRST.sub(lambda m: _date(m[1], m[2], m[3]) or m[0], text)

@@ -14,7 +14,7 @@ from trajectory import Outcome, Trajectory
 
 WORDS = ("same", "different", "unsure")
 REWARDS: dict[str, Reward | None] = {"same": 1, "different": 0, "unsure": None}
-RULES_VERSION = "answers-1"
+RULES_VERSION = "answers-2"
 """Of the normalisation; another one may call other answers equal."""
 
 

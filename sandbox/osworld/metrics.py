@@ -15,9 +15,15 @@ import re
 import sqlite3
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeAlias
+
+MOST_COMPARED = 200_000
+MOST_SQL = 50_000_000
+"""Steps of SQLite's machine, some seconds."""
 
 Metric: TypeAlias = Callable[[Any, Any, Mapping[str, Any]], float]
 """(result, expected, options) -> 0 to 1."""
@@ -48,7 +54,9 @@ def match_in_list(result: Any, rules: Any, options: Mapping[str, Any]) -> float:
 
 
 def is_in_list(result: Any, rules: Any, options: Mapping[str, Any]) -> float:
-    return float(result is not None and _expected(rules) in result)
+    if isinstance(result, bytes | str):
+        return float(_text(_expected(rules)) in _text(result))
+    return float(isinstance(result, list) and _expected(rules) in result)
 
 
 def literal_match(result: Any, expected: Any, options: Mapping[str, Any]) -> float:
@@ -58,7 +66,7 @@ def literal_match(result: Any, expected: Any, options: Mapping[str, Any]) -> flo
         if not isinstance(result, list | tuple) or not isinstance(expected, list | tuple):
             return 0.0
         return float([fold(str(r)) for r in result] == [fold(str(e)) for e in expected])
-    return float(fold(str(result)) == fold(str(expected)))
+    return float(result is not None and fold(str(result)) == fold(str(expected)))
 
 
 def check_include_exclude(result: Any, rules: Any, options: Mapping[str, Any]) -> float:
@@ -71,7 +79,12 @@ def check_include_exclude(result: Any, rules: Any, options: Mapping[str, Any]) -
 
 
 def fuzzy_match(result: Any, rules: Any, options: Mapping[str, Any]) -> float:
-    """Return how alike the texts are (difflib's ratio; OSWorld's is rapidfuzz's: close, not equal)."""
+    """Return how alike the texts are (difflib's ratio; OSWorld's is rapidfuzz's: close, not equal).
+
+    A text of more than MOST_COMPARED characters is like none: the comparison would take for ever.
+    """
+    if result is None or len(_text(result)) > MOST_COMPARED:
+        return 0.0
     return difflib.SequenceMatcher(None, _text(result), _text(_expected(rules))).ratio()
 
 
@@ -86,7 +99,7 @@ def file_contains(result: Any, rules: Any, options: Mapping[str, Any]) -> float:
 
 def diff_text_file(result: Any, expected: Any, options: Mapping[str, Any]) -> float:
     """Return the share of equal lines of two files (difflib's ratio over lines)."""
-    if result is None or expected is None:
+    if result is None or expected is None or len(_text(result)) > MOST_COMPARED:
         return 0.0
     return difflib.SequenceMatcher(None, _lines(result), _lines(expected)).ratio()
 
@@ -138,7 +151,10 @@ def check_csv(result: Any, rules: Any, options: Mapping[str, Any]) -> float:
     """Whether each record of `expect` agrees with some row, and no row with one of `unexpect`."""
     if result is None:
         return 0.0
-    rows = list(csv.DictReader(io.StringIO(_text(result))))
+    try:
+        rows = list(csv.DictReader(io.StringIO(_text(result))))
+    except csv.Error:
+        return 0.0
 
     def agrees(record: Mapping[str, str]) -> bool:
         return any(all(row.get(k) == v for k, v in record.items()) for row in rows)
@@ -154,7 +170,7 @@ def check_json(result: Any, rules: Any, options: Mapping[str, Any]) -> float:
     """
     try:
         document = json.loads(_text(result))
-    except ValueError:
+    except (ValueError, RecursionError):
         return 0.0
     right = all(_rule_holds(document, rule) for rule in rules.get("expect", []))
     return float(
@@ -198,7 +214,7 @@ def check_json_settings(result: Any, rules: Any, options: Mapping[str, Any]) -> 
     """Whether a settings file (comments allowed) holds every key of rules["expected"] with its value."""
     try:
         settings = json.loads(re.sub(r"^\s*//.*$", "", _text(result), flags=re.M))
-    except ValueError:
+    except (ValueError, RecursionError):
         return 0.0
     wanted = _expected(rules) or {}
     return float(
@@ -210,7 +226,7 @@ def check_json_keybindings(result: Any, rules: Any, options: Mapping[str, Any]) 
     """Whether a list of key bindings holds the expected one."""
     try:
         bindings = json.loads(re.sub(r"^\s*//.*$", "", _text(result), flags=re.M))
-    except ValueError:
+    except (ValueError, RecursionError):
         return 0.0
     return float(isinstance(bindings, list) and _expected(rules) in bindings)
 
@@ -220,7 +236,7 @@ def check_direct_json_object(result: Any, rules: Any, options: Mapping[str, Any]
     if isinstance(result, bytes | str):
         try:
             result = json.loads(_text(result))
-        except ValueError:
+        except (ValueError, RecursionError):
             return 0.0
     wanted = _expected(rules)
     if not isinstance(result, Mapping) or not isinstance(wanted, Mapping):
@@ -239,7 +255,9 @@ def run_sqlite3(result: Any, rules: Any, options: Mapping[str, Any]) -> float:
         file.write_bytes(result)
         try:
             # Read-only: a task's query judges, it must not change what it judges.
-            with sqlite3.connect(f"file:{file}?mode=ro", uri=True) as database:
+            with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as database:
+                # A table of theirs may be a view that never ends.
+                database.set_progress_handler(lambda: 1, MOST_SQL)
                 row = database.execute(str(rules.get("sql", ""))).fetchone()
         except sqlite3.Error:
             return 0.0
@@ -252,10 +270,15 @@ def compare_zip_files(result: Any, expected: Any, options: Mapping[str, Any]) ->
         left, right = (zipfile.ZipFile(io.BytesIO(x)) for x in (result, expected))
         with left, right:
             names = sorted(left.namelist())
-            same = names == sorted(right.namelist())
+            # Sizes first: no more is unpacked than what is expected has.
+            same = _sizes(left) == _sizes(right)
             return float(same and all(left.read(n) == right.read(n) for n in names))
-    except (zipfile.BadZipFile, TypeError, OSError):
-        return 0.0
+    except (zipfile.BadZipFile, zlib.error, TypeError, OSError, EOFError, RuntimeError):
+        return 0.0  # NotImplementedError, of an odd compression, is a RuntimeError
+
+
+def _sizes(archive: zipfile.ZipFile) -> list[tuple[str, int]]:
+    return sorted((entry.filename, entry.file_size) for entry in archive.infolist())
 
 
 def is_utc_0(result: Any, rules: Any, options: Mapping[str, Any]) -> float:

@@ -39,6 +39,8 @@ def model(judge, kind="screenshot", pictures=lambda sha256: PIXEL):
         ("ﬁve  apples", "five apples"),
         ("\u22125", "-5"),
         ("A", "a"),
+        (".5", "0.50"),
+        ("-.5", "-0.5"),
     ],
 )
 def test_the_same_answer_in_other_words(answer, reference):
@@ -58,6 +60,7 @@ def test_the_same_answer_in_other_words(answer, reference):
         ("not Paris", "Paris"),
         ("Paris or London", "Paris"),
         ("Vitamin A", "Vitamin"),
+        (".5", "5"),
     ],
 )
 def test_another_answer(answer, reference):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sqlite3
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +153,18 @@ def _database(tmp_path: Path) -> bytes:
     return file.read_bytes()
 
 
+def _zip(files: dict[str, bytes], *, locked: bool = False) -> bytes:
+    """Return an archive; `locked` sets the flag of an encrypted entry, which can't be read."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    data = bytearray(out.getvalue())
+    if locked:
+        data[data.index(b"PK\x01\x02") + 8] |= 1
+    return bytes(data)
+
+
 @pytest.mark.parametrize(
     ("name", "result", "expected", "options", "score"),
     [
@@ -183,6 +197,18 @@ def _database(tmp_path: Path) -> bytes:
         ("check_moved_jpgs", ["b", "a"], {"expected": ["a", "b"]}, {}, 1),
         ("is_expected_tabs", [{"url": "file:///x/"}], {"urls": ["file:///x"]}, {}, 1),
         ("compare_zip_files", b"no zip", b"", {}, 0),
+        # What can't be read is wrong, and no broken environment that would be played again.
+        ("fuzzy_match", None, {"expected": "None"}, {}, 0),
+        ("fuzzy_match", "a" * 1_000_000, {"expected": "a" * 100}, {}, 0),
+        ("literal_match", None, "None", {}, 0),
+        ("is_in_list", b"one two", {"expected": "two"}, {}, 1),
+        ("is_in_list", 3, {"expected": "two"}, {}, 0),
+        ("check_csv", b'"' + b"x" * 200_000, {"expect": []}, {}, 0),
+        ("check_json", b"[" * 100_000, {"expect": []}, {}, 0),
+        ("check_direct_json_object", b"[" * 100_000, {"expected": {}}, {}, 0),
+        ("compare_zip_files", _zip({"a": b"x"}, locked=True), _zip({"a": b"x"}), {}, 0),
+        ("compare_zip_files", _zip({"a": b"x" * 9_000_000}), _zip({"a": b"x"}), {}, 0),
+        ("compare_zip_files", _zip({"a": b"x"}), _zip({"a": b"x"}), {}, 1),
     ],
 )  # fmt: skip
 def test_a_function_says_how_right_a_result_is(
@@ -196,6 +222,18 @@ def test_a_query_judges_and_can_change_nothing(tmp_path: Path) -> None:
     ask = metrics.METRICS["run_sqlite3"]
     assert ask(database, {"sql": "select count(*) = 1 from t"}, {}) == 1
     assert ask(database, {"sql": "delete from t"}, {}) == 0
+
+
+def test_a_query_that_never_ends_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics, "MOST_SQL", 10_000)
+    file = tmp_path / "x.sqlite"
+    with sqlite3.connect(file) as database:
+        database.execute(
+            "create view t as with recursive c(n) as (select 1 union all select n + 1 from c) "
+            "select n from c"
+        )
+    ask = metrics.METRICS["run_sqlite3"]
+    assert ask(file.read_bytes(), {"sql": "select count(*) from t"}, {}) == 0
 
 
 # -- running -----------------------------------------------------------------------------------
