@@ -19,8 +19,8 @@ _C1_STRINGS = frozenset((0x9D, 0x90, 0x9F, 0x9E, 0x98))
 
 _C1_CSI = 0x9B
 # c: device attributes, n: reports, t: the window (its title is read back), x: parameters,
-# q: xterm's version, p: mode requests, y: checksums. Of them only DECSTR ("!p") is of use.
-_ASKING = frozenset(b"cntxqpy")
+# q: xterm's version, p: mode requests, y: checksums, u: the keyboard's protocol; i is the printer's.
+_ASKING = frozenset(b"cntxqpyui")
 _MAX_CSI = 64
 
 
@@ -112,8 +112,10 @@ class Escapes:
         else:
             self._state = _State.TEXT
             if 0x30 <= byte <= 0x7E:
-                out += self._held
-                out.append(byte)
+                # With % a terminal leaves UTF-8, and single bytes become the controls of C1.
+                if self._held[1:2] != b"%":
+                    out += self._held
+                    out.append(byte)
             else:
                 self._text(byte, out)
 
@@ -123,16 +125,22 @@ class Escapes:
             return
         self._state = _State.TEXT
         if 0x40 <= byte <= 0x7E:
-            if byte not in _ASKING or self._harmless(byte):
+            if self._harmless(byte):
                 out += self._held
                 out.append(byte)
         elif byte == _ESC or byte >= 0x80:
             self._text(byte, out)
 
     def _harmless(self, byte: int) -> bool:
-        """Whether a sequence whose last byte may ask is one that only sets something."""
+        """Whether a sequence only sets something; with a byte like $ or # most ask or report."""
         words = bytes(self._held[2:])
-        return (byte == ord("p") and words == b"!") or (byte == ord("q") and words.endswith(b" "))
+        if byte not in _ASKING:
+            return not any(0x20 <= word <= 0x2F for word in words)
+        if byte == ord("p"):  # DECSTR
+            return words == b"!"
+        if byte == ord("q"):  # the cursor's shape
+            return words.endswith(b" ")
+        return byte == ord("u") and not words  # where the cursor was
 
     def _c1(self, byte: int, out: bytearray) -> None:
         """Decide over C2 and `byte`: a control of 8 bits, or a letter of Latin-1."""

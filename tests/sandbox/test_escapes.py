@@ -26,7 +26,7 @@ def shown(data: bytes) -> bytes:
         b"\x1b[2J\x1b[H\x1b[10;20H\x1b[K\x1b[5A",
         b"\x1b[?1049h\x1b[?2004h\x1b[?25l",
         b"\x1b7\x1b8\x1b(B\x1b)0\x1bM\x1b=\x1b>",
-        b"\x1b[!p\x1b[4 q",
+        b"\x1b[!p\x1b[4 q\x1b[s\x1b[u",
     ],
 )
 def test_text_colours_and_movement_stay(kept: bytes) -> None:
@@ -52,6 +52,9 @@ def test_text_colours_and_movement_stay(kept: bytes) -> None:
         b"\x1b[c\x1b[>c\x1b[=c\x1b[6n\x1b[?6n\x1b[21t\x1b[x\x1b[>q\x1b[?2026$p\x1b[1;1;1;1;1;1*y",
         b"\x1bZ\x05",
         b"\xc2\x9b6n\xc2\x9b21t",
+        b"\x1b%@\x1b%G\x1b%/G",
+        b"\x1b[5i\x1b[?5i",
+        b"\x1b[?u\x1b[>1u\x1b[1$u\x1b[1$w\x1b[1#R\x1b[1;1;1;1#|\x1b['|",
     ],
 )
 def test_what_reaches_beyond_the_screen_is_dropped(dropped: bytes) -> None:
