@@ -78,11 +78,11 @@ def to_front(hand: Hand, title: str) -> None:
     def raised() -> bool:
         try:
             hand("search", "--sync", "--onlyvisible", "--name", title, "windowactivate", "--sync")
-        except subprocess.CalledProcessError:
+        except subprocess.SubprocessError:
             return False
         return True
 
-    until(raised, f"the window {title}")
+    until(raised, f"the window {title}", deadline_s=120)
 
 
 @pytest.fixture

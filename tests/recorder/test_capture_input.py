@@ -41,12 +41,16 @@ def layout(screen: str) -> Iterator[Callable[..., None]]:
 def test_typed_text_is_what_was_typed(record: Record, hand: Hand, terminal: str) -> None:
     recorded = record()
     hand("type", "--delay", "1", "Hello, World 3! (é ß 你好)")
-    events = recorded.wait(lambda e: typed(e).endswith(")"), "the last key")
+
+    def names(events: list[Event], kind: type[KeyPressed | KeyReleased]) -> list[str]:
+        return sorted(e.key for e in events if isinstance(e, kind))
+
+    recorded.wait(lambda e: typed(e).endswith(")"), "the last key")
+    events = recorded.wait(
+        lambda e: names(e, KeyPressed) == names(e, KeyReleased), "each key to come up"
+    )
     assert typed(events) == "Hello, World 3! (é ß 你好)"
-    down = [e.key for e in events if isinstance(e, KeyPressed)]
-    up = [e.key for e in events if isinstance(e, KeyReleased)]
-    assert "W" not in down and "w" in down
-    assert sorted(down) == sorted(up)
+    assert "W" not in names(events, KeyPressed) and "w" in names(events, KeyPressed)
 
 
 def test_a_shortcut_types_nothing(record: Record, hand: Hand, terminal: str) -> None:

@@ -112,8 +112,11 @@ def test_what_was_looked_at_too_late_says_nothing_and_a_prompt_reaches_back(
 
 
 @pytest.fixture
-def shell(screen: str, hand: Hand, tmp_path: Path) -> Iterator[int]:
-    """An xterm in front with a shell; gives its process."""
+def shell(
+    screen: str, hand: Hand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[int]:
+    """An xterm in front with a shell; gives its process. However busy the computer, no look is too late."""
+    monkeypatch.setattr(watch, "_LATE_S", 60.0)
     title = f"shell-{time.monotonic_ns()}"
     environment = {**os.environ, "DISPLAY": screen, "LC_ALL": "C.UTF-8", "HOME": str(tmp_path)}
     with program("xterm", "-T", title, "-e", "bash", "--norc", env=environment) as terminal:

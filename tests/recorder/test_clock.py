@@ -11,6 +11,7 @@ from recorder import session
 from recorder.capture import clock
 from recorder.capture.clock import Clock, ServerTime
 from tests.recorder.conftest import Hand, Recorded, needs_x
+from tests.waiting import until
 from trajectory.recording import ClockRead, FrameTaken, KeyReleased, Missed, Paused, Resumed
 
 
@@ -37,7 +38,8 @@ def test_a_display_whose_clock_runs_differently_is_found_out(
     server.measure()
     assert server.skew == pytest.approx(-0.25, abs=0.002 + 2 * server.uncertain)
     now = ours.now()
-    assert server.seconds(int((now + 77.25) * 1000)) == pytest.approx(now, abs=0.003)
+    found = server.seconds(int((now + 77.25) * 1000))
+    assert found == pytest.approx(now, abs=0.002 + server.uncertain)
 
 
 def test_sleep_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,8 +78,13 @@ def test_nothing_of_a_sleep_comes_late(
     recorded.wait(lambda e: any(isinstance(m, Missed) for m in e), "the hole")
     monkeypatch.undo()
     hole = max(e.t for e in recorded.of(Missed))
-    hand("key", "z")
-    recorded.wait(lambda e: sum(isinstance(k, KeyReleased) for k in e) == 2, "the key after it")
+
+    def goes_on() -> bool:
+        """A beat that was late before may still be looked after."""
+        hand("key", "z")
+        return sum(isinstance(k, KeyReleased) for k in recorded.events()) >= 2
+
+    until(goes_on, "a key after it")
     events = recorded.stop()
     pictures = [e for e in events if isinstance(e, FrameTaken) and e.began >= hole]
     assert pictures, "all begins anew after a hole: the screen is looked at again"

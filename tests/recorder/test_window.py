@@ -124,7 +124,7 @@ def test_its_buttons_do_what_the_hotkeys_do_and_are_not_recorded(
     assert inside == []
     for kind in (Marked, Paused, Resumed, Stopped):
         assert sum(isinstance(e, kind) for e in events) == 1
-    assert seen.box() == (0, 0, 0, 0)
+    until(lambda: seen.box() == (0, 0, 0, 0), "its end")
 
 
 @needs_x
