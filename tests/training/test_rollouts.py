@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import threading
 from datetime import timedelta
@@ -192,6 +193,16 @@ def test_a_paused_rollout_hands_out_nothing_until_it_is_resumed(make):
     assert len(episodes.claim(worker="a", n=9)) == 4
     with pytest.raises(WrongState, match="running"):
         rollouts.resume(rollout)
+
+
+def test_no_text_of_a_page_or_a_policy_keeps_an_episode_from_its_row(make):
+    make(2, attempts=1)
+    first, second = episodes.claim(worker="a", n=2)
+    odd = "typed \x00 and \ud83d"
+    told = dataclasses.replace(RESULT, verdict={"detail": odd, odd: [odd]}, versions=[odd])
+    done = episodes.finish(first.pk, first.claim, told)
+    broken = episodes.fail_environment(second.pk, second.claim, cause="x", detail=odd)
+    assert done.verdict["detail"] == broken.failures[0]["detail"] == "typed \ufffd and ?"
 
 
 def test_a_drained_rollout_ends_with_what_was_running(make):

@@ -134,7 +134,7 @@ def finish(episode_id: int, claim: int, result: Result) -> Episode | None:
             return None
         row.state, row.finished_at = State.DONE, timezone.now()
         row.outcome, row.reward, row.score = result.outcome, result.reward, result.score
-        row.verdict, row.versions = dict(result.verdict), list(result.versions)
+        row.verdict, row.versions = _kept(dict(result.verdict)), _kept(list(result.versions))
         row.trajectory, row.steps = result.trajectory, result.steps
         row.seconds, row.policy_seconds = result.seconds, result.policy_seconds
         row.waited_seconds = result.waited_seconds
@@ -215,7 +215,7 @@ def _failed(row: Episode, cause: str, detail: str) -> None:
     row.failures = [
         *row.failures,
         {
-            "attempt": row.attempts, "cause": cause, "detail": detail[:MAX_DETAIL],
+            "attempt": row.attempts, "cause": cause, "detail": _kept(detail[:MAX_DETAIL]),
             "at": timezone.now().isoformat(timespec="seconds"), "worker": row.worker,
         },
     ]  # fmt: skip
@@ -224,6 +224,18 @@ def _failed(row: Episode, cause: str, detail: str) -> None:
         row.state, row.finished_at = State.BROKEN, timezone.now()
     else:
         row.state = State.WAITING
+
+
+def _kept(value: Any) -> Any:
+    """Return a JSON value as PostgreSQL takes it: no NUL, no half of a pair, whoever wrote it."""
+    match value:
+        case str():
+            return value.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
+        case Mapping():
+            return {_kept(key): _kept(one) for key, one in value.items()}
+        case list() | tuple():
+            return [_kept(one) for one in value]
+    return value
 
 
 def _next_place() -> int:
