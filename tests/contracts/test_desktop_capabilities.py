@@ -40,7 +40,7 @@ def read_on(desktop: Terminals, terminal: str, until: bytes, offset: int = 0) ->
 
 def finish(desktop: Terminals, terminal: str) -> Output:
     """Read a terminal until its program has ended; return the last output, with all data."""
-    seen, offset, deadline = b"", 0, time.monotonic() + 30
+    seen, offset, deadline = b"", 0, time.monotonic() + 60
     while True:
         assert time.monotonic() < deadline, seen[-500:]
         output = desktop.read_terminal(terminal, offset=offset, wait_ms=500)

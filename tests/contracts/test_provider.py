@@ -257,7 +257,7 @@ def test_typing_after_a_click_shows(provider: Provider, desktop: Desktop, epoch:
         xterm = ["xterm", "-geometry", "60x10+20+20"]
         desktop.launch(xterm, epoch=epoch, action_id=new_id())
     assert _changes(desktop, before)
-    assert desktop.settle(quiet_ms=300, max_ms=8000)
+    assert desktop.settle(quiet_ms=300, max_ms=60_000)
     desktop.perform(Click(200, 150), epoch=epoch, action_id=new_id())
     before = _pixels(desktop)
     desktop.perform(Type("hello"), epoch=epoch, action_id=new_id())

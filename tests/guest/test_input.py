@@ -60,7 +60,7 @@ def _read(desktop: Desktop, path: str) -> str | None:
         return None
 
 
-def _wait(done: Callable[[], object], timeout_s: float = 15) -> None:
+def _wait(done: Callable[[], object], timeout_s: float = 60) -> None:
     deadline = time.monotonic() + timeout_s
     while not done():
         assert time.monotonic() < deadline

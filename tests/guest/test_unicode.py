@@ -29,7 +29,7 @@ def test_every_script_arrives_as_typed(
     assert isinstance(booted, Clipboard)
     assert isinstance(booted, Windows)
     booted.launch(["mousepad"], epoch=epoch, action_id=new_id())
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while not [w for w in booted.windows() if w.active and "mousepad" in w.program]:
         assert time.monotonic() < deadline
         time.sleep(0.02)

@@ -73,7 +73,7 @@ def test_a_page_waits_for_its_turn_and_says_when_there_is_none(tmp_path):
         with pytest.raises(FleetFull, match="all 1 pages"):
             fleet.open(SMALL, timeout=0.1)
         threading.Timer(0.2, first.close).start()
-        fleet.open(SMALL, timeout=20).close()
+        fleet.open(SMALL, timeout=60).close()
 
 
 def test_a_killed_browser_is_told_and_replaced(fleet):
@@ -83,7 +83,7 @@ def test_a_killed_browser_is_told_and_replaced(fleet):
     time.sleep(0.1)
     os.kill(pages[0].browser_pid, signal.SIGKILL)
     with pytest.raises(DesktopLost, match="killed by signal 9"):
-        waiting.result(10)
+        waiting.result(60)
     with pytest.raises(DesktopLost, match=r"killed by signal 9 \(SIGKILL\)"):
         pages[0].observe()
     assert pages[1].evaluate("1 + 1") == 2, "the other browser goes on"
@@ -95,10 +95,9 @@ def test_a_crashed_renderer_is_told_and_its_neighbour_goes_on(tmp_path):
     with Fleet(browsers=1, state=tmp_path) as fleet:
         lost, other = fleet.open(SMALL), fleet.open(SMALL)
         lost.target.send("Page.crash")
+        until(lambda: lost.target.lost, "the end of the renderer")
         with pytest.raises(DesktopLost, match="renderer died: crashed"):
-            for _ in range(100):
-                lost.observe()
-                time.sleep(0.02)
+            lost.observe()
         assert other.step(None, probe="1").value == 1
         lost.close()
         assert fleet.open(SMALL).step(None, probe="2").value == 2
@@ -106,26 +105,27 @@ def test_a_crashed_renderer_is_told_and_its_neighbour_goes_on(tmp_path):
 
 
 def test_a_page_that_never_answers_is_given_up(tmp_path, monkeypatch):
-    monkeypatch.setattr("sandbox.providers.browser.target.ANSWER_S", 1.0)
     with Fleet(browsers=2, state=tmp_path) as fleet:
         lost, other = fleet.open(SMALL), fleet.open(SMALL)
-        with pytest.raises(DesktopLost, match="no answer"):
-            lost.evaluate("for (;;) {}")
+        with monkeypatch.context() as short:
+            short.setattr("sandbox.providers.browser.target.ANSWER_S", 1.0)
+            with pytest.raises(DesktopLost, match="no answer"):
+                lost.evaluate("for (;;) {}")
         assert other.step(None, probe="1").value == 1
         assert fleet.open(SMALL).step(None, probe="2").value == 2
 
 
 def test_a_page_that_has_no_picture_from_the_first_is_not_given_out(fleet, monkeypatch):
     """Chromium makes one now and then on busy cores, and nothing mends it."""
-    monkeypatch.setattr("sandbox.providers.browser.target.BLANK_S", 0.3)
-    frame, blank = Target._frame, []
+    frame, blank = Target.frame, []
 
-    def first_is_blank(target, picture, jpeg=0):
-        blank.append(target) if not blank else None
-        answer = frame(target, picture, jpeg)
-        return {"hasDamage": False} if target is blank[0] and picture else answer
+    def first_is_blank(target, *, picture, jpeg=0):
+        if picture and not blank:
+            blank.append(target)
+            raise target.give_up("a picture")
+        return frame(target, picture=picture, jpeg=jpeg)
 
-    monkeypatch.setattr(Target, "_frame", first_is_blank)
+    monkeypatch.setattr(Target, "frame", first_is_blank)
     page = fleet.open(SMALL)
     assert page.target is not blank[0] and blank[0].lost
     assert page.step(None, probe="1 + 1").png
@@ -187,9 +187,10 @@ def test_a_dead_process_leaves_a_profile_that_the_next_fleet_removes(tmp_path):
         assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.timeout(300)
 def test_many_threads_share_one_fleet(tmp_path):
     def use(number: int) -> object:
-        page: BrowserPage = fleet.open(SMALL, timeout=110)
+        page: BrowserPage = fleet.open(SMALL, timeout=280)
         try:
             return page.step(None, probe=f"{number} * 2").value
         finally:
@@ -205,7 +206,7 @@ def test_a_stream_of_one_kind_does_not_keep_the_other_waiting(tmp_path):
     with Fleet(browsers=2, pages=2, state=tmp_path) as fleet:
         files = [fleet.open(SMALL) for _ in range(4)]
         other = ThreadPoolExecutor(1).submit(
-            fleet.open, PageSpec(160, 120, origins=("http://127.0.0.1:1/",)), timeout=30
+            fleet.open, PageSpec(160, 120, origins=("http://127.0.0.1:1/",)), timeout=100
         )
         for _ in range(8):  # one comes as one goes, as episodes do
             files.pop(0).close()
@@ -213,4 +214,4 @@ def test_a_stream_of_one_kind_does_not_keep_the_other_waiting(tmp_path):
                 break
             with suppress(FleetFull):
                 files.append(fleet.open(SMALL, timeout=1))
-        assert other.result(30).evaluate("1 + 1") == 2
+        assert other.result(100).evaluate("1 + 1") == 2

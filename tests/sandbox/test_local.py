@@ -160,12 +160,19 @@ def test_stop_leaves_nothing(provider: LocalProvider) -> None:
     folder = Path(handle.guest_socket).parent.parent
     desktop = provider.connect(handle)
     desktop.fence(1)
-    desktop.launch(["sh", "-c", "setsid sleep 987654 & sleep 987654"], epoch=1, action_id="a")
+    mark = f"98765{os.getpid()}"  # this run's own: others may be at it beside
+    desktop.launch(["sh", "-c", f"setsid sleep {mark} & sleep {mark}"], epoch=1, action_id="a")
+    until(lambda: _sleeping(mark), "the programs to run")
     provider.stop(handle)
     assert _processes_of(handle) == []
     assert not folder.exists()
-    assert not list(Path("/sys/fs/cgroup").glob("*/**/tandem/traceless-*"))
-    assert subprocess.run(["pgrep", "-f", "sleep 98765[4]"], check=False).returncode == 1
+    assert not list(Path("/sys/fs/cgroup").glob(f"*/**/tandem/traceless-{handle.boot_id[:12]}"))
+    assert not _sleeping(mark)
+
+
+def _sleeping(mark: str) -> bool:
+    command = ["pgrep", "-f", f"^sleep {mark}$"]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 def test_a_guest_that_hides_its_first_process_is_ended_all_the_same(
