@@ -202,7 +202,7 @@ def test_two_at_once_do_not_get_one_task(admin_user: User, stranger: User, annot
     mail = Application.objects.create(name="Mail")
     query(function(mail, "Search"), admin_user, "Find a")
     got: list[Task | None] = []
-    gate = threading.Barrier(2, timeout=20)
+    gate = threading.Barrier(2, timeout=60)
 
     def ask(user: User) -> None:
         try:
@@ -215,7 +215,7 @@ def test_two_at_once_do_not_get_one_task(admin_user: User, stranger: User, annot
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
     assert sorted(task is None for task in got) == [False, True]
 
 

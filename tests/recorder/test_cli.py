@@ -225,6 +225,6 @@ def test_a_task_is_recorded_only_after_consent(
     for folder in folders:
         assert folder.head().consent.version == "3" and folder.head().kind == "exploration"
         assert folder.head().task.title == "Rename a file"
-        assert isinstance(list(events(folder))[-1], Stopped)
+        assert any(isinstance(event, Stopped) for event in events(folder))
     assert shutil.which("xdotool")
     until(lambda: "/api/recorder/tasks/next" in tandem.asked, "the server's task")

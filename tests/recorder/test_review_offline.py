@@ -30,10 +30,10 @@ with Review(ready) as review:
     review.looking.wait(60)
     before, state = list(tried), review.looking.state
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    shown = json.loads(opener.open(review.address + "contents", timeout=20).read())
+    shown = json.loads(opener.open(review.address + "contents", timeout=60).read())
     asked = urllib.request.Request(review.address + "confirm", b'{"looked": true}',
         {"Content-Type": "application/json", "Origin": "http://" + review.host})
-    opener.open(asked, timeout=20).read()
+    opener.open(asked, timeout=60).read()
     host = review.host
 print(json.dumps({"before": before, "tried": tried, "host": host, "state": state, "steps": len(shown["steps"])}))
 """
@@ -44,7 +44,7 @@ def test_reduce_redact_and_review_try_no_connection(tmp_path: Path) -> None:
         if shutil.which(program) is None:
             pytest.skip(f"{program} is missing")
     alone = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
-    if subprocess.run([*alone, "true"], capture_output=True, timeout=20).returncode:
+    if subprocess.run([*alone, "true"], capture_output=True, timeout=60).returncode:
         pytest.skip("a network namespace of one's own is not allowed here")
     folder, calls = canary_recording(tmp_path), tmp_path / "calls"
     traced = [

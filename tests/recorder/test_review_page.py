@@ -14,6 +14,7 @@ from recorder.redact import Line
 from recorder.review import Review, prepare
 from tests.recorder.made_recording import Reads, canary_recording, found_by, no_reader
 
+expect.set_options(timeout=60_000)  # ms; of itself it waits 5 s, which a busy machine outlasts
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
