@@ -8,10 +8,20 @@ import pytest
 import soundfile
 from PIL import Image
 
-from recorder.redact import Denied, Detectors, Judge, Redaction
+from recorder.redact import Denied, Detectors, Judge, Redaction, RedactionError, judge_words
 from recorder.redact.pictures import GREY
 from recorder.review import prepare
-from tests.recorder.made_recording import CANARY, EDITOR, FIELD, NOTES, RATE, SIZE, Made, found_by
+from tests.recorder.made_recording import (
+    CANARY,
+    EDITOR,
+    FIELD,
+    NOTES,
+    RATE,
+    SIZE,
+    Made,
+    found_by,
+    word,
+)
 from trajectory import recording as rec
 
 
@@ -79,6 +89,17 @@ def test_a_secret_is_found_each_time_that_it_was_typed() -> None:
     text = f"{CANARY} and again {CANARY}"
     found = {(f.start, f.end) for f in found_by().found(text) if f.kind == "secret"}
     assert {(0, len(CANARY)), (len(text) - len(CANARY), len(text))} <= found
+
+
+@pytest.mark.parametrize(
+    "line", [{"text": "a"}, {"text": "a", "began": "x", "ended": 1}, {"text": "a", "began": 2, "ended": 1},
+             {"text": "a", "began": float("nan"), "ended": 1}],
+)  # fmt: skip
+def test_a_word_of_which_nobody_knows_when_it_was_said_holds_the_recording_back(
+    line: dict[str, object],
+) -> None:
+    with pytest.raises(RedactionError, match="word 2 needs text, began and ended"):
+        judge_words([word(1, "hello"), line], Detectors([]))
 
 
 def judged(*events: rec.Event) -> list[Redaction]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any
 from recorder.redact.detectors import Detectors
 from recorder.redact.misread import keys
 from recorder.redact.passwords import Passwords
-from recorder.redact.redactions import Redaction, Stream
+from recorder.redact.redactions import Redaction, RedactionError, Stream
 
 BEFORE_S = 0.3
 PIECE, OVERLAP = 2000, 500  # characters: no detector takes an hour's speech at once
@@ -41,14 +42,24 @@ class _Word:
 
 
 def judge_words(words: Iterable[dict[str, Any]], detectors: Detectors) -> list[Redaction]:
-    """Return what has to be removed for what was said; `words` are lines of `words.jsonl`."""
+    """Return what has to be removed for what was said; `words` are lines of `words.jsonl`.
+
+    Raises RedactionError for a line that does not say what was said when.
+    """
     text, said = "", list[_Word]()
-    for word in words:
+    for number, word in enumerate(words, 1):
         start = len(text)
-        text += str(word["text"])
-        said.append(
-            _Word(start, len(text), float(word["began"]), float(word["ended"]), str(word["text"]))
-        )
+        try:
+            spoken, began, ended = str(word["text"]), float(word["began"]), float(word["ended"])
+        except (KeyError, TypeError, ValueError):
+            spoken, began, ended = "", math.nan, math.nan
+        if not began <= ended < math.inf:
+            raise RedactionError(
+                f"words.jsonl: word {number} needs text, began and ended, in seconds: mend it, or "
+                "remove the file to listen yourself"
+            )
+        text += spoken
+        said.append(_Word(start, len(text), began, ended, spoken))
         text += " "
     found = [
         *_by_detectors(text, said, detectors), *_spelled(said), *_in_pieces(said),
