@@ -34,3 +34,10 @@ def test_a_full_or_closed_folder_is_named(tmp_path):
     (tmp_path / "blobs").write_text("a file where the folder should be")
     with pytest.raises(StoreUnreachable):
         DirectoryBlobStore(tmp_path).put(b"x")
+
+
+def test_an_object_that_could_not_be_written_leaves_nothing(tmp_path):
+    store = DirectoryBlobStore(tmp_path / "store")
+    with pytest.raises(StoreUnreachable):
+        store.put_object("a/b", tmp_path / "gone")
+    assert [path for path in (tmp_path / "store").rglob("*") if path.is_file()] == []

@@ -42,13 +42,17 @@ class DirectoryBlobStore:
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=".partial-")
-            with os.fdopen(descriptor, "wb") as partial:
-                if isinstance(source, Path):
-                    with source.open("rb") as original:
-                        shutil.copyfileobj(original, partial)
-                else:
-                    partial.write(source)
-            os.replace(name, target)
+            try:
+                with os.fdopen(descriptor, "wb") as partial:
+                    if isinstance(source, Path):
+                        with source.open("rb") as original:
+                            shutil.copyfileobj(original, partial)
+                    else:
+                        partial.write(source)
+                os.replace(name, target)
+            except OSError:  # on a full disk what broke off must not stay
+                Path(name).unlink(missing_ok=True)
+                raise
         except OSError as error:
             raise StoreUnreachable(f"{target}: {error.strerror}") from error
         return self.uri(key)
