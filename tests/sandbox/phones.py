@@ -21,7 +21,7 @@ needs_adb = pytest.mark.skipif(
 )
 
 
-def wait_for(path: Path, *, seconds: float = 15.0) -> str:
+def wait_for(path: Path, *, seconds: float = 60.0) -> str:
     """Return the text of `path` once it is there."""
     deadline = time.monotonic() + seconds
     while not path.exists():

@@ -168,7 +168,7 @@ def test_only_the_origins_of_the_spec_are_reached(fleet, page, tmp_path):
             )
             == "refused"
         )
-        inside = fleet.open(PageSpec(*SIZE, origins=(f"http://127.0.0.1:{port}/",)), timeout=20)
+        inside = fleet.open(PageSpec(*SIZE, origins=(f"http://127.0.0.1:{port}/",)), timeout=60)
         inside.navigate(f"http://127.0.0.1:{port}/")
         assert inside.evaluate("document.title") == "in"
         reach = "fetch('{}', {{mode: 'no-cors'}}).then(() => 'reached', () => 'refused')"
