@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.provider import DesktopLost
-from sandbox.providers.browser import BrowserPage, Fleet, FleetFull, PageSpec
+from sandbox.providers.browser import BrowserPage, Fleet, FleetFull, PageSpec, cdp
 from sandbox.providers.browser.process import tree
 from sandbox.providers.browser.target import Target
 from tests.sandbox.pages import served
@@ -172,6 +172,20 @@ def test_nothing_is_left_behind(tmp_path):
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(DesktopLost):
         pages[0].observe()
+
+
+def test_a_browser_that_reads_no_more_gets_no_command_behind_half_a_one(monkeypatch):
+    monkeypatch.setattr(cdp, "_UNREAD_S", 0.1)
+    (theirs_in, ours_out), (ours_in, theirs_out) = os.pipe(), os.pipe()
+    connection = cdp.Connection(ours_in, ours_out, cause=lambda: "", lost=lambda cause: None)
+    with pytest.raises(cdp.Gone, match="stopped reading"):
+        connection.send("Page.navigate", {"url": "x" * (1 << 20)})
+    held = len(os.read(theirs_in, 2 << 20))
+    with pytest.raises(cdp.Gone):
+        connection.send("Browser.close")
+    assert held < 1 << 20 and os.read(theirs_in, 1) == b""
+    for fd in (theirs_in, theirs_out):
+        os.close(fd)
 
 
 def alive(pid: int) -> bool:

@@ -22,6 +22,7 @@ class CdpError(Exception):
 
 
 _TOLD_S = 5.0
+_UNREAD_S = 10.0
 
 
 class Refused(CdpError):
@@ -173,8 +174,11 @@ class Connection:
                 try:
                     view = view[os.write(self._write_fd, view) :]
                 except BlockingIOError:
-                    # A browser that reads nothing for this long is as good as gone.
-                    if not select.select([], [self._write_fd], [], 10)[1]:
+                    # A browser that reads nothing for this long is as good as gone. It has half
+                    # of this command: another one behind it would be read as its rest.
+                    if not select.select([], [self._write_fd], [], _UNREAD_S)[1]:
+                        os.close(self._write_fd)
+                        self._write_fd = -1
                         raise Gone("the browser has stopped reading its commands") from None
                 except OSError as error:
                     # The reader learns at the same moment why; it has the words.
