@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
+from django.db import Error as DatabaseError
 from django.db import connection
-from django.db.utils import DatabaseError
 
 from sandbox.leasing import leases
 from sandbox.models import Lease

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import InterfaceError, OperationalError, connection
 from PIL import Image
 
 from sandbox import held as held_module
@@ -170,6 +171,27 @@ def test_who_holds_a_lease_renews_it_and_hears_of_its_end(
         _until(lambda: bool(hold.over))
         with pytest.raises(leases.LeaseOver, match="an admin took it"):
             hold.perform(Move(1, 2))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_database_that_is_away_for_a_moment_ends_no_renewing(
+    ready: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease, renew = acquire(None, purpose="agent"), leases.renew
+    troubles: list[Exception] = [OperationalError("cut"), InterfaceError("closed already")]
+    renewed = threading.Event()
+
+    def shaky(*args: Any, **said: Any) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            if troubles:
+                raise troubles.pop()
+            renewed.set()
+        renew(*args, **said)
+
+    monkeypatch.setattr(held_module, "RENEW_EVERY_S", 0.01)
+    monkeypatch.setattr(leases, "renew", shaky)
+    with held(lease):
+        assert renewed.wait(60)
 
 
 def _until(done: Any) -> None:
