@@ -110,8 +110,8 @@ def to_browser(headers: Headers, place: Place) -> Headers:
 
 def _located(value: bytes, place: Place) -> bytes:
     """Make an address of the computer's own loopback one of this origin."""
-    own = rb"https?://(localhost|127\.0\.0\.1|\[::1\]):%d(?=/|$)" % place.port
-    return re.sub(own, b"", value, count=1) or b"/"
+    own = rb"\Ahttps?://(localhost|127\.0\.0\.1|\[::1\]):%d(?=/|$)" % place.port
+    return re.sub(own, b"", value) or b"/"
 
 
 def _named_by_connection(headers: Headers) -> set[bytes]:

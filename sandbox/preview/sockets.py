@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import httpcore
 from websockets.client import ClientProtocol
-from websockets.exceptions import InvalidHandshake, ProtocolError
+from websockets.exceptions import InvalidHandshake, ProtocolError, WebSocketException
 from websockets.frames import Frame, Opcode
 from websockets.http11 import Response
 from websockets.protocol import State
@@ -150,7 +150,8 @@ async def join(holder: Pass, scope: Message, receive: Receive, send: Send) -> No
         ]
         try:
             done, _ = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-            with suppress(UnicodeDecodeError, httpcore.NetworkError, ProtocolError):
+            # Also what the browser says to a service that is closing already.
+            with suppress(UnicodeDecodeError, httpcore.NetworkError, WebSocketException):
                 code = next(iter(done)).result()
         finally:
             for way in ways:

@@ -175,6 +175,19 @@ async def test_sizes_redirects_and_closed_ports(
         assert answer.status_code == 502 and "port 1" in answer.text
 
 
+@pytest.mark.parametrize(
+    ("said", "heard"),
+    [
+        (b"http://localhost:8000/x?y", b"/x?y"),
+        (b"https://[::1]:8000", b"/"),
+        (b"http://localhost:80001/", b"http://localhost:80001/"),
+        (b"/in?next=http://localhost:8000/x", b"/in?next=http://localhost:8000/x"),
+    ],
+)
+def test_only_where_a_redirect_leads_is_rewritten(said: bytes, heard: bytes) -> None:
+    assert headers._located(said, Place(lease=1, port=8000)) == heard
+
+
 async def test_sockets_pass_and_end_with_the_lease(site: Site) -> None:
     await site.enter(site.lease.owner)
     cookie = {"cookie": site.http.headers["cookie"]}
