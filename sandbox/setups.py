@@ -135,7 +135,7 @@ def _open(desktop: Desktop, url: str, epoch: int, action_id: str, *, scale: int 
     def loaded() -> bool:
         found = desktop.evaluate("[document.readyState, location.protocol]")
         state[:] = [str(part) for part in found] if isinstance(found, list) else []
-        return bool(state) and state[0] == "complete"
+        return len(state) == 2 and state[0] == "complete"
 
     _until(loaded, f"{url} to load")
     if state[1] == "chrome-error:":

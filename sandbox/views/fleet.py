@@ -52,7 +52,7 @@ def sandboxes(request: HttpRequest) -> HttpResponse:
     rows = rows.filter(state=state) if state else rows.exclude(state=Sandbox.State.GONE)
     if host:
         rows = rows.filter(host=host)
-    if wanted.isdigit():
+    if wanted.isdecimal() and len(wanted) < 10:
         rows = rows.filter(pool_id=int(wanted))
     if words:
         rows = rows.filter(Q(name__icontains=words) | Q(cause__icontains=words))

@@ -66,7 +66,16 @@ def test_the_overview_counts_what_there_is(admin: Client, desks: Pool, host: Hos
 
 
 @pytest.mark.parametrize(
-    "path", ["", "computers/", "computers/?as=table", "leases/", "leases/?all=1", "failures/"]
+    "path",
+    [
+        "",
+        "computers/",
+        "computers/?as=table",
+        "computers/?pool=%C2%B2",
+        "leases/",
+        "leases/?all=1",
+        "failures/",
+    ],
 )
 def test_pages_say_something_when_there_is_nothing(admin: Client, path: str) -> None:
     answer = admin.get(f"/fleet/{path}")
