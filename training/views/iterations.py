@@ -72,7 +72,7 @@ def new(request: HttpRequest) -> HttpResponse:
 
 def _initial(request: HttpRequest) -> dict[str, Any]:
     asked = request.GET.get("clone", "")
-    if not asked.isdigit():
+    if not asked.isdecimal():
         return {}
     row = access.iteration_for(request, int(asked))
     return row.config | {
@@ -157,7 +157,7 @@ def act(request: HttpRequest, pk: int, verb: str) -> HttpResponse:
     try:
         if verb == "repeat":
             count = request.POST.get("count", "1")
-            if not count.isdigit():
+            if not count.isdecimal():
                 raise BadConfig({"count": f"{count!r} is not a whole number"})
             row = iterations.repeat(row, count=int(count), by=request.user)  # type: ignore[arg-type]
         else:

@@ -32,7 +32,7 @@ def new(request: HttpRequest) -> HttpResponse:
     """
     asked = request.POST or request.GET
     clone = (
-        access.run_for(request, int(asked["clone"])) if asked.get("clone", "").isdigit() else None
+        access.run_for(request, int(asked["clone"])) if asked.get("clone", "").isdecimal() else None
     )
     kind = clone.kind if clone else _kind(asked)
     if kind not in verbs.kinds():
@@ -64,7 +64,7 @@ def _kind(asked: Any) -> str:
     dataset = asked.get("dataset", "")
     pool = (
         Dataset.objects.filter(pk=dataset).values_list("pool", flat=True).first()
-        if dataset.isdigit()
+        if dataset.isdecimal()
         else None
     )
     return str(pool or "")
@@ -121,7 +121,7 @@ def _sample(request: HttpRequest, kind: str, form: LaunchForm) -> HttpResponse:
 def _base(asked: Any) -> Checkpoint | None:
     """Return the policy of the link, what the annotators work beside, or the newest one."""
     known = Checkpoint.objects.filter(role=Checkpoint.Role.POLICY, erased_at=None).order_by("-pk")
-    if asked.get("base", "").isdigit():
+    if asked.get("base", "").isdecimal():
         row = Checkpoint.objects.filter(pk=asked["base"]).first()
         # From a critic, training goes on with the policy that it belongs to.
         return row.parent if row and row.role == Checkpoint.Role.CRITIC else row
@@ -146,7 +146,7 @@ def _initial(kind: str, asked: Any) -> dict[str, Any]:
         best = _best_critic(base) if base else None
         initial |= {"critic": _pk(best), "tasks": "miniwob/click-*"}
     for name in CARRIED:
-        if name != "base" and asked.get(name, "").isdigit():
+        if name != "base" and asked.get(name, "").isdecimal():
             initial[name] = int(asked[name])
     return initial
 

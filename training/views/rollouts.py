@@ -62,14 +62,14 @@ def _initial(request: HttpRequest) -> dict[str, Any]:
     asked = request.GET
     partner = Deployment.objects.order_by("-is_partner", "name").first()
     initial: dict[str, Any] = {"deployment": partner.pk if partner else None}
-    if asked.get("clone", "").isdigit():
+    if asked.get("clone", "").isdecimal():
         row = access.rollout_for(request, int(asked["clone"]))
         names = row.episodes.order_by().values_list("family", "task").distinct()
         initial |= row.config | {
             "deployment": row.deployment_id,
             "tasks": "\n".join(f"{family}/{task}" for family, task in names),
         }
-    if asked.get("deployment", "").isdigit():
+    if asked.get("deployment", "").isdecimal():
         initial["deployment"] = int(asked["deployment"])
     return initial
 

@@ -100,7 +100,7 @@ def metrics(request: HttpRequest, pk: int) -> JsonResponse:
     row = access.run_for(request, pk)
     after = request.GET.get("after", "-1")
     lines = Metric.objects.filter(run=row)
-    if after.isdigit():
+    if after.isdecimal():
         lines = lines.filter(step__gt=int(after))
     points = list(lines.values_list("step", "values")[: MAX_POINTS + 1])
     return JsonResponse(
@@ -148,7 +148,7 @@ def events(request: HttpRequest, pk: int) -> HttpResponse:
 def compare(request: HttpRequest) -> HttpResponse:
     """Show the runs of ?runs=1,2 (or runs=1&runs=2) on one plot of ?metric= over ?x=."""
     asked = ",".join(request.GET.getlist("runs")).split(",")
-    wanted = [int(pk) for pk in dict.fromkeys(asked) if pk.isdigit()][:COMPARED]
+    wanted = [int(pk) for pk in dict.fromkeys(asked) if pk.isdecimal()][:COMPARED]
     chosen = [access.run_for(request, pk) for pk in wanted]
     choices = series.common(row.kind for row in chosen)
     metric = request.GET.get("metric", "")

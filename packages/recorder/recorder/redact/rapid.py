@@ -27,6 +27,9 @@ _PAD = 12  # pixels around what changed that a line needs to be seen as one
 
 def rapid_reader() -> RapidReader:
     """Load the models; raises ImportError or OSError where they are not installed."""
+    # ONNX Runtime's packages send events to their maker unless told not to before they are loaded:
+    # https://github.com/microsoft/onnxruntime/blob/main/docs/Privacy.md
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     from rapidocr_onnxruntime import RapidOCR
 
     threads = max(1, (os.cpu_count() or 2) // 2)
