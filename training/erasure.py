@@ -31,6 +31,7 @@ from annotation.data.erasure import Person
 from annotation.models import Session
 from annotation.recordings import rights
 from blobs import BlobStore, MissingBlob, blob_key, open_store
+from training.data.datasets import sweep
 from training.errors import Refused, WrongState
 from training.lineage import Key, links
 from training.lineage.graph import downstream
@@ -93,6 +94,7 @@ def erase(who: str | User, *, by: User | None) -> Trace:
         found.counts, [one.name for one in found.datasets], [c.version for c in found.checkpoints],
     )  # fmt: skip
     finish(found.person.name)
+    sweep()
     return found
 
 
@@ -118,6 +120,7 @@ def erase_withdrawn() -> int:
     for name in unfinished():
         if name.startswith(WITHDRAWN):
             finish(name)
+    sweep()
     return count
 
 

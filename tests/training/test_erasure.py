@@ -259,6 +259,22 @@ def test_killed_within_the_rows_it_changes_nothing_and_no_file_goes(name, monkey
     assert len(list(datasets.trajectories(data))) == 1
 
 
+def test_the_file_of_a_freeze_that_was_killed_goes_too(name, monkeypatch):
+    line = (
+        b'{"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}]}'
+    )
+    kept = datasets.import_general(name="kept", file="talk.jsonl", lines=[line], by=None)
+    before = set(store().list_keys("datasets/"))
+    with monkeypatch.context() as patch:
+        patch.setattr(Dataset, "save", lambda _: _die(""))
+        with pytest.raises(StoreUnreachable):
+            freeze("killed")
+    (left,) = set(store().list_keys("datasets/")) - before
+    erasure.erase(name, by=None)
+    found = store().list_keys("datasets/")
+    assert left not in found and datasets.key_of(kept) in found
+
+
 def test_a_session_that_is_going_on_has_to_end_first(person):
     later = timezone.now() + dt.timedelta(hours=1)
     live = Session.objects.create(

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from agent.models import Deployment
+from blobs import open_store
 from tests.training.rollout_toys import play_all, toys, worker  # noqa: F401
 from training.data.stream_rows import Reader
 from training.models import Checkpoint, MergeSource, Run
@@ -116,3 +117,16 @@ def test_a_critic_is_stored_beside_its_policy_and_both_come_back_elsewhere(
     assert (there / "checkpoints" / "step-3" / "weights").read_text() == "policy"
     assert (there / "critics" / "step-3" / "weights").read_text() == "critic"
     assert workdir.state_of(there, 3).read_bytes() == b"state"
+
+
+def test_of_the_states_in_the_store_the_newest_two_stay(base, tmp_path, settings):
+    settings.STORAGE_URL = f"file://{tmp_path / 'store'}"
+    run = Run.objects.create(name="p", kind="ppo", base=base)
+    for step in (8, 9, 10, 11):
+        left(tmp_path / "here", step)
+        for folder in workdir.finished_checkpoints(tmp_path / "here"):
+            checkpoints.upload(run, folder)
+    kept = open_store(settings.STORAGE_URL).list_keys("runs/")
+    assert kept == [workdir.state_key(run, 10), workdir.state_key(run, 11)]
+    workdir.prepare(run, tmp_path / "there")
+    assert workdir.state_of(tmp_path / "there", 11).read_bytes() == b"state"

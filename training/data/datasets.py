@@ -9,7 +9,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 
 from annotation.data import reviews
 from annotation.models import Session
@@ -22,6 +22,10 @@ from training.models import Dataset, DatasetEntry, Episode
 from training.rewards.judging import Judge
 from training.rollouts import record
 from trajectory import FormatError, Trajectory, dump_lines, load_lines
+
+_FREEZING = (
+    0x66727A65  # "frze": the advisory lock that whoever freezes shares, and `sweep` wants alone
+)
 
 
 class NothingKept(Exception):
@@ -135,6 +139,25 @@ def key_of(dataset: Dataset) -> str:
     return f"datasets/{dataset.sha256}.jsonl"
 
 
+def sweep() -> int:
+    """Delete files that no row knows; returns how many.
+
+    A freeze that was killed between the two leaves one, and whose data is in it nobody could tell.
+    While anything is being frozen nothing is deleted. Raises BlobError.
+    """
+    store = open_store(settings.STORAGE_URL)
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_FREEZING])
+        (alone,) = cursor.fetchone() or (False,)
+        if not alone:
+            return 0
+        known = {key_of(dataset) for dataset in Dataset.objects.filter(erased_at=None)}
+        left = [key for key in store.list_keys("datasets/") if key not in known]
+        for key in left:
+            store.delete(key)
+    return len(left)
+
+
 def _body(dataset: Dataset) -> bytes:
     if Dataset.objects.filter(pk=dataset.pk).exclude(erased_at=None).exists():
         raise Erased(
@@ -203,10 +226,11 @@ def _keep(
     body = "".join(lines).encode()
     sha256 = hashlib.sha256(body).hexdigest()
     store = open_store(settings.STORAGE_URL)
-    uri = store.put_object(f"datasets/{sha256}.jsonl", body)
-    dataset = Dataset(name=name, pool=pool, sha256=sha256, uri=uri, created_by=by, **values)
+    dataset = Dataset(name=name, pool=pool, sha256=sha256, created_by=by, **values)
     try:
-        with transaction.atomic():
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock_shared(%s)", [_FREEZING])
+            dataset.uri = store.put_object(key_of(dataset), body)
             dataset.save()
             for entry in entries:
                 entry.dataset = dataset

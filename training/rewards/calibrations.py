@@ -186,5 +186,6 @@ def _end(row: Calibration, claim: int, state: str, error: str) -> None:
 def _queue(calibration_id: int) -> None:
     """Queue the job after the commit; a broker that is away costs time, beat finds the row."""
     transaction.on_commit(
-        lambda: jobs.calibrate.apply_async((calibration_id,), retry=False), robust=True
+        lambda: jobs.calibrate.apply_async((calibration_id,), retry=False, expires=60),
+        robust=True,
     )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 
-from blobs import BlobError, DirectoryBlobStore, MissingBlob, open_store
+from blobs import BlobError, BlobStore, DirectoryBlobStore, MissingBlob, open_store
 from training.data import mixture
 from training.data.rows import PromptFormat
 from training.data.stream_rows import STREAM, append
@@ -21,7 +22,9 @@ from training.runs.rundir import RunDir, RunDirError, folders
 from training.streaming import tokens
 
 AT_ONCE = 100  # episodes
+STATES_KEPT = 2
 CRITICS = "critics"  # beside checkpoints/, where a trainer moves a policy and a critic
+_STEP = re.compile(r"/step-(\d+)\.pt$")
 
 Kind = Run.Kind
 
@@ -183,4 +186,17 @@ def state_of(directory: Path, step: int) -> Path:
 
 def state_key(run: Run, step: int) -> str:
     """Return the key of that file in the store."""
-    return f"runs/{run.name}/state/step-{step}.pt"
+    return f"{_states_of(run)}step-{step}.pt"
+
+
+def prune_states(run: Run, store: BlobStore) -> None:
+    """Keep the newest states of a run in the store: each is some three times its weights."""
+    steps = [
+        int(found[1]) for key in store.list_keys(_states_of(run)) if (found := _STEP.search(key))
+    ]
+    for step in sorted(steps)[:-STATES_KEPT]:
+        store.delete(state_key(run, step))
+
+
+def _states_of(run: Run) -> str:
+    return f"runs/{run.name}/state/"

@@ -65,6 +65,7 @@ def upload(run: Run, folder: Path) -> Checkpoint:
             "metrics": metrics_at(run, step),
         },
     )
+    workdir.prune_states(run, store)
     return marked(checkpoint, run)
 
 
