@@ -15,11 +15,11 @@ from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.db import models, transaction
 
+from annotation import storable
 from annotation.contributing import graph, queries, updating
 from annotation.contributing.updating import Change
 from annotation.errors import Refused
 from annotation.models import Application, Function, Query
-from annotation.recordings import storable
 from annotation.tasks.records import Columns, Problem, Report, kind, read
 
 NUMBERS = ("coverage", "engagement", "penetration", "frequency", "benefit", "transfer")

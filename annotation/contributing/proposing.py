@@ -12,11 +12,10 @@ from django.utils import timezone
 
 from agent import deployments
 from agent.policy import PolicyError, PolicyMisconfigured
-from annotation import jobs
+from annotation import jobs, storable
 from annotation.contributing import graph, scores
 from annotation.errors import BadInput, Refused
 from annotation.models import Function, Level, Query, QueryRequest
-from annotation.recordings import storable
 from annotation.session import pictures
 
 WANTED = 5

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.speech import Word
-from annotation.recordings import storable
+from annotation import storable
 from annotation.recordings.errors import BadContent
 from trajectory.recording import (
     AudioWritten,

@@ -12,9 +12,8 @@ from datetime import timedelta
 from django.db import transaction
 from django.utils import timezone
 
-from annotation import hints
+from annotation import hints, storable
 from annotation.models import DecisionPoint, Session, Step
-from annotation.recordings import storable
 from annotation.session import desktops, fencing
 from annotation.tasks import tasks
 from sandbox import setups

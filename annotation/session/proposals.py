@@ -14,10 +14,9 @@ import trajectory
 from agent import deployments
 from agent.memory import Memory
 from agent.policy import Candidate, PolicyError, PolicyRequest
-from annotation import hints
+from annotation import hints, storable
 from annotation.data import values
 from annotation.models import DecisionPoint, Proposal, Session, Step
-from annotation.recordings import storable
 from annotation.session import background, desktops, fencing, pictures, recovery, screens
 from blobs import BlobError
 from sandbox.provider import DesktopLost, SandboxError

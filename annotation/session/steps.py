@@ -13,7 +13,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
-from annotation import hints
+from annotation import hints, storable
 from annotation.errors import (
     AlreadyDecided,
     BadInput,
@@ -24,7 +24,6 @@ from annotation.errors import (
     StaleScreen,
 )
 from annotation.models import Decision, DecisionPoint, Proposal, Session, Step
-from annotation.recordings import storable
 from annotation.session import (
     background,
     desktops,

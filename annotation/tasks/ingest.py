@@ -7,8 +7,8 @@ from typing import Any
 
 from django.db import transaction
 
+from annotation import storable
 from annotation.models import Task
-from annotation.recordings import storable
 from annotation.tasks.records import Columns, Problem, Report, kind, read
 from sandbox import setups
 from sandbox.models import Pool

@@ -12,10 +12,9 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_POST
 
-from annotation import access
+from annotation import access, storable
 from annotation.errors import BadInput, MissingThoughts, Refused
 from annotation.hand.commands import CommandError
-from annotation.recordings import storable
 
 Body = dict[str, Any]
 Verb = Callable[..., Body]

@@ -13,10 +13,10 @@ from django.urls import reverse
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from annotation import access
+from annotation import access, storable
 from annotation.contributing import dispatch
 from annotation.models import Device, Recording
-from annotation.recordings import asked, devices, manifest, retention, storable, uploads
+from annotation.recordings import asked, devices, manifest, retention, uploads
 from annotation.recordings.errors import TooMuch, Wrong
 from blobs import BlobError
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from agent.policy import Candidate
+from annotation import storable
 from annotation.models import DecisionPoint, Session, Step
-from annotation.recordings import storable
 from annotation.session import proposals, steps, takeover
 from sandbox.provider import ActionResult
 from tests.annotation.test_steps import decide
