@@ -23,9 +23,8 @@ from training.rewards.judging import Judge
 from training.rollouts import record
 from trajectory import FormatError, Trajectory, dump_lines, load_lines
 
-_FREEZING = (
-    0x66727A65  # "frze": the advisory lock that whoever freezes shares, and `sweep` wants alone
-)
+# "frze": the advisory lock that whoever freezes shares, and that `sweep` wants alone.
+_FREEZING = 0x66727A65
 
 
 class NothingKept(Exception):
