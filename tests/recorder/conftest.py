@@ -38,29 +38,37 @@ def program(*argv: str, **options: object) -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
 
 
-@pytest.fixture(scope="session")
-def screen() -> Iterator[str]:
-    """The name of a display of 1280x720 with openbox."""
+@contextmanager
+def x_server(size: str = "1280x720") -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """A display of its own, by its name, and its process."""
     read, write = os.pipe()
     server = subprocess.Popen(
         [
-            *("Xvnc", "-displayfd", str(write), "-geometry", "1280x720", "-depth", "24"),
+            *("Xvnc", "-displayfd", str(write), "-geometry", size, "-depth", "24"),
             *("-rfbport", "-1", "-SecurityTypes", "None", "-nolisten", "tcp", "-s", "0"),
         ],
         pass_fds=[write], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     os.close(write)
-    with os.fdopen(read) as told:
-        name = f":{told.readline().strip()}"
-    with program("openbox", env={**os.environ, "DISPLAY": name}):
+    try:
+        with os.fdopen(read) as told:
+            name = f":{told.readline().strip()}"
+        yield name, server
+    finally:
+        server.terminate()
+        server.wait()
+
+
+@pytest.fixture(scope="session")
+def screen() -> Iterator[str]:
+    """The name of a display of 1280x720 with openbox."""
+    with x_server() as (name, _), program("openbox", env={**os.environ, "DISPLAY": name}):
         connection = xdisplay.Display(name)
         root = connection.screen().root
         check = connection.intern_atom("_NET_SUPPORTING_WM_CHECK")
         until(lambda: root.get_full_property(check, 0), "the window manager")
         yield name
         connection.close()
-    server.terminate()
-    server.wait()
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -27,7 +26,7 @@ from recorder.capture.x11.frames import Frames
 from recorder.capture.x11.keys import Keys
 from recorder.capture.x11.windows import Front, Windows
 from recorder.spool import Folder, Spool, events
-from tests.recorder.conftest import Hand, Recorded, needs_x
+from tests.recorder.conftest import Hand, Recorded, needs_x, x_server
 from tests.recorder.test_spool import HEAD
 from tests.waiting import until
 from trajectory.recording import ElementSeen, FrameTaken, Missed, WindowChanged
@@ -219,19 +218,8 @@ def test_a_listener_that_breaks_ends_the_recording_and_is_told_without_its_words
 
 @needs_x
 def test_a_screen_that_is_made_smaller_under_a_grab_is_seen_anew(sink: Sink) -> None:
-    read, write = os.pipe()
-    server = subprocess.Popen(
-        [
-            *("Xvnc", "-displayfd", str(write), "-geometry", "1280x720", "-depth", "24"),
-            *("-rfbport", "-1", "-SecurityTypes", "None", "-nolisten", "tcp"),
-        ],
-        pass_fds=[write], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    os.close(write)
-    with os.fdopen(read) as told:
-        name = f":{told.readline().strip()}"
     losses: list[str] = []
-    try:
+    with x_server() as (name, _):
         connection = display.Display(name)
         root = connection.screen().root
         frames = Frames(name, sink, ServerTime(sink.clock, lambda: 0), on_loss=losses.append)
@@ -253,7 +241,4 @@ def test_a_screen_that_is_made_smaller_under_a_grab_is_seen_anew(sink: Sink) -> 
         )  # fmt: skip
         frames.stop()
         connection.close()
-    finally:
-        server.terminate()
-        server.wait()
     assert losses == []

@@ -19,7 +19,7 @@ from recorder.cli import main
 from recorder.reduce import write_steps
 from recorder.review import prepare
 from recorder.spool import Folder, events
-from tests.recorder.conftest import Hand, needs_x, program
+from tests.recorder.conftest import Hand, needs_x, program, x_server
 from tests.recorder.made_recording import found_by
 from tests.recorder.processes import Recorder
 from tests.recorder.test_cli import Tandem, tandem
@@ -201,25 +201,15 @@ def test_a_display_that_dies_ends_it_with_a_whole_recording(
     tmp_path: Path,
     tandem: Tandem,
 ) -> None:
-    read, write = os.pipe()
-    server = subprocess.Popen(
-        [
-            *("Xvnc", "-displayfd", str(write), "-geometry", "800x600", "-depth", "24"),
-            *("-rfbport", "-1", "-SecurityTypes", "None", "-nolisten", "tcp", "-s", "0"),
-        ],
-        pass_fds=[write], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    os.close(write)
-    with os.fdopen(read) as number:
-        name = f":{number.readline().strip()}"
-    recorder = Recorder(tmp_path, tandem.address, name)
-    environment = {**os.environ, "DISPLAY": name}
-    with program("xterm", "-e", "cat", env=environment), recorder.running() as running:
-        subprocess.run(["xdotool", "key", "q"], env=environment, check=True, timeout=30)
-        wait_for_key(recorder, "q")
-        server.kill()
-        server.wait()
-        told = running.end()
+    with x_server("800x600") as (name, server):
+        recorder = Recorder(tmp_path, tandem.address, name)
+        environment = {**os.environ, "DISPLAY": name}
+        with program("xterm", "-e", "cat", env=environment), recorder.running() as running:
+            subprocess.run(["xdotool", "key", "q"], env=environment, check=True, timeout=30)
+            wait_for_key(recorder, "q")
+            server.kill()
+            server.wait()
+            told = running.end()
     assert "the recording is stopped" in told and "review" in told
     found = list(events(recorder.folder))
     assert isinstance(found[-1], Stopped)
