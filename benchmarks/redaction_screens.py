@@ -121,8 +121,8 @@ def _colours(dark: bool) -> tuple[str, str]:
     return ("#16181f", "#d8dce6") if dark else ("#ffffff", "#1c1e26")
 
 
-def by_pillow(many: int) -> Iterator[Screen]:
-    for seed in range(2 * many):
+def by_pillow(many: int, first: int = 0) -> Iterator[Screen]:
+    for seed in range(first, first + 2 * many):
         paper, ink = _colours(seed % 2 == 1)
         picture = Image.new("RGB", (WIDE, HIGH), paper)
         pen, secrets = ImageDraw.Draw(picture), []
@@ -136,7 +136,7 @@ def by_pillow(many: int) -> Iterator[Screen]:
         yield Screen(np.asarray(picture), f"Pillow, {'dark' if seed % 2 else 'light'}", secrets)
 
 
-def by_chromium(many: int) -> Iterator[Screen]:
+def by_chromium(many: int, first: int = 0) -> Iterator[Screen]:
     program = shutil.which("chromium") or shutil.which("chromium-browser")
     if program is None:
         print("without Chromium: its screens are left out")
@@ -146,7 +146,7 @@ def by_chromium(many: int) -> Iterator[Screen]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": WIDE, "height": HIGH})
-        for seed in range(100, 100 + 2 * many):
+        for seed in range(first + 100, first + 100 + 2 * many):
             paper, ink = _colours(seed % 2 == 1)
             draw, lines = _placed(seed)
             rows = "".join(
