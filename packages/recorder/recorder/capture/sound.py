@@ -15,7 +15,7 @@ from recorder.capture.pulse import RATE, Microphone
 from recorder.capture.sink import Sink
 from trajectory.recording import AudioWritten, Missed
 
-_BLOCK = RATE // 10
+_BLOCK = RATE // 5
 _PIECE_S = 10.0
 # A peak below this, of 32767, is the noise of a room, not a voice near the microphone.
 _SILENCE = 330
@@ -23,7 +23,7 @@ _AGAIN_S = 5.0
 
 
 class Level(NamedTuple):
-    """A tenth of a second: its peak, 0..1, and for how long there has been silence, in seconds."""
+    """A fifth of a second: its peak, 0..1, and for how long there has been silence, in seconds."""
 
     peak: float
     silent_s: float
