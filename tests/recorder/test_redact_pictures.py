@@ -30,6 +30,8 @@ def column(*texts: str) -> list[Line]:
         "john. smith@example.com", "411l 111l 1111 1111", "DE89 37O4 0044 0532 0130 00", "DE89 3704 0044 0532 0130 00",
         "ey]zdWliOilxMjM0NTY3ODkwIn0dozjgNry", "passw0rd: x password: hunter2", "xK9mPq2v Lw8ZrT4bQ1",
         "aws_secret_access_key wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "+l (415) 555-267l",
+        "pas swo rd : w9qkOuUJwNIl", "passwordl: Uvk!JCBlccEs", "Pas sword = !7Cfon9Hfksg",
+        "maria. lopez@acme, co . uk", "o.brien(@acme.co.uk",
     ],
 )  # fmt: skip
 def test_what_was_misread_is_found(text: str) -> None:

@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -114,12 +114,22 @@ def _name(template: Template, shared: Mapping[str, Path]) -> str:
     return images.digest(
         *(_version(), template.image.name, *machine),
         *(part for folder in _code().values() for part in _parts(folder)),
-        *(part for guest, folder in shared.items() for part in (guest, _state(folder))),
+        *(part for guest, folder in shared.items() for part in (guest, _digest(folder))),
     )
 
 
+def _digest(folder: Path) -> str:
+    """Return what changes whenever a file below `folder` does; the same for the same files elsewhere."""
+    return _digest_of(folder, _state(folder))
+
+
+@lru_cache(maxsize=16)
+def _digest_of(folder: Path, state: str) -> str:
+    return images.digest(folder)
+
+
 def _state(folder: Path) -> str:
-    """Return what changes whenever a file below `folder` does: names, sizes, times; reads no file."""
+    """Return the names, sizes and times of the files below `folder`: what is cheap to look at."""
     found = []
     for parent, folders, files in os.walk(folder):
         folders[:] = sorted(set(folders) - {"__pycache__"})

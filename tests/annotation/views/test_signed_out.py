@@ -24,9 +24,11 @@ def test_a_workbench_survives_its_sign_in(live_server: Any, session: Session) ->
     session.author.save()
     with browsing() as browser:
         page = seat(browser, live_server.url, "annotator")
+        page.clock.install()
         page.goto(f"{live_server.url}/sessions/{session.pk}/")
         expect(page.locator("#state")).to_have_attribute("data-phase", "ready", timeout=TIMEOUT)
         SignIn.objects.all().delete()
+        page.clock.fast_forward(20_000)  # past the next question to the server
         expect(page.locator("#notice")).to_contain_text("You are signed out", timeout=TIMEOUT)
         expect(page.locator("#state")).to_have_attribute("data-phase", "ready")
         page.fill("#thought", "typed while signed out")
@@ -38,6 +40,7 @@ def test_a_workbench_survives_its_sign_in(live_server: Any, session: Session) ->
         other.keyboard.press("Enter")
         expect(other.locator("header")).to_contain_text("annotator")
         page.bring_to_front()
+        page.clock.fast_forward(20_000)
         page.fill("#thought", "typed after signing in again")
         expect(page.locator("#saved")).to_have_text("saved", timeout=TIMEOUT)
         expect(page.locator("#notice")).to_be_hidden(timeout=TIMEOUT)

@@ -20,7 +20,11 @@ _KEYS = re.compile(
 )
 # These letters stand in words as well, so what follows must be jumbled.
 _UNSURE_KEYS = re.compile(r"e[yv][JjIl1\])][\w.-]{16,}|[sr]k[-_](?:[a-z]{3,8}[-_])?[\w-]{16,}")
-_MAIL = re.compile(r"[\w.+-]+ ?@ ?[A-Za-z][\w-]*(?: ?\. ?[\w-]+)*? ?\. ?[A-Za-z]{2,24}\b")
+_MAIL = re.compile(
+    r"[\w.+-]+ ?[(\[{]? ?@ ?[A-Za-z][\w-]*(?: ?[.,] ?[\w-]+)*? ?[.,] ?[A-Za-z]{2,24}\b"
+)
+# With a space within, or the colon read twice.
+_LABEL = re.compile(r"\bp ?a ?s ?s ?w ?[o0] ?r ?d ?[l1I|]? ?([:=])", re.IGNORECASE)
 _CARD = re.compile(
     r"(?<!\d)(?:[3-6]\d{3}(?:[ -]?\d{4}){3}|3[47]\d{2}[ -]?\d{6}[ -]?\d{5})(?![\d.])"
 )
@@ -68,7 +72,8 @@ def strict(text: str) -> str:
 
 def _judge(text: str, detectors: Detectors) -> str:
     digits = re.sub(r"[\dlI|OoSB]{3,}", _as_digits, text)
-    kinds = {f.kind for t in {text, digits} for f in detectors.found(t)}
+    labelled = _LABEL.sub(r"password\1", text)
+    kinds = {f.kind for t in {text, digits, labelled} for f in detectors.found(t)}
     # Words without their spaces look like tokens: there only what begins like a key counts.
     if "secret" in kinds or keys(text.replace(" ", "")) or any(map(tokens, _pieces(text))):
         return "secret"
