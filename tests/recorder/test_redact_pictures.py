@@ -31,7 +31,7 @@ def column(*texts: str) -> list[Line]:
         "ey]zdWliOilxMjM0NTY3ODkwIn0dozjgNry", "passw0rd: x password: hunter2", "xK9mPq2v Lw8ZrT4bQ1",
         "aws_secret_access_key wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "+l (415) 555-267l",
         "pas swo rd : w9qkOuUJwNIl", "passwordl: Uvk!JCBlccEs", "Pas sword = !7Cfon9Hfksg",
-        "maria. lopez@acme, co . uk", "o.brien(@acme.co.uk",
+        "maria. lopez@acme, co . uk", "o.brien(@acme.co.uk", "maria. lopez@uni -bonn.de",
     ],
 )  # fmt: skip
 def test_what_was_misread_is_found(text: str) -> None:

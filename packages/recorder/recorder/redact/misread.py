@@ -21,7 +21,7 @@ _KEYS = re.compile(
 # These letters stand in words as well, so what follows must be jumbled.
 _UNSURE_KEYS = re.compile(r"e[yv][JjIl1\])][\w.-]{16,}|[sr]k[-_](?:[a-z]{3,8}[-_])?[\w-]{16,}")
 _MAIL = re.compile(
-    r"[\w.+-]+ ?[(\[{]? ?@ ?[A-Za-z][\w-]*(?: ?[.,] ?[\w-]+)*? ?[.,] ?[A-Za-z]{2,24}\b"
+    r"[\w.+-]+ ?[(\[{]? ?@ ?[A-Za-z][\w-]*(?: ?[.,-] ?[\w-]+)*? ?[.,] ?[A-Za-z]{2,24}\b"
 )
 # With a space within, or the colon read twice.
 _LABEL = re.compile(r"\bp ?a ?s ?s ?w ?[o0] ?r ?d ?[l1I|]? ?([:=])", re.IGNORECASE)
