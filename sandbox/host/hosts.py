@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.db import connection, transaction
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from sandbox import pool
@@ -58,16 +59,16 @@ def join(
     with transaction.atomic():
         host, _ = Host.objects.select_for_update().get_or_create(name=name)
         host.providers, host.slots, host.memory_mb = list(providers), slots, memory_mb
-        host.cpus, host.versions, host.last_seen = cpus, versions, timezone.now()
-        host.address = address
+        host.cpus, host.versions, host.address = cpus, versions, address
         if host.state == Host.State.DOWN:
             host.state = Host.State.UP
         host.save(
             update_fields=[
-                "providers", "slots", "memory_mb", "cpus", "versions", "last_seen", "state",
-                "address",
+                "providers", "slots", "memory_mb", "cpus", "versions", "state", "address",
             ]
         )  # fmt: skip
+        _seen(host)
+        host.refresh_from_db(fields=["last_seen"])
         _note("host.joined", host, slots=slots, memory_mb=memory_mb, providers=list(providers))
     return host
 
@@ -78,7 +79,7 @@ def beat(host: Host) -> Host:
     One that was given up comes back: what its rows have given up, it ends. Raises HostRemoved.
     """
     with transaction.atomic():
-        Host.objects.filter(pk=host.pk).update(last_seen=timezone.now())
+        _seen(host)
         back = Host.objects.filter(pk=host.pk, state=Host.State.DOWN).update(state=Host.State.UP)
         now = Host.objects.filter(pk=host.pk).first()
         if now is None:
@@ -115,13 +116,18 @@ def give_up_silent() -> list[str]:
         silent = list(
             Host.objects.select_for_update(skip_locked=True, no_key=True)
             .exclude(state=Host.State.DOWN)
-            .filter(last_seen__lt=timezone.now() - SILENT_AFTER)
+            .filter(last_seen__lt=Now() - SILENT_AFTER)
         )
         for host in silent:
             Host.objects.filter(pk=host.pk).update(state=Host.State.DOWN)
             _note("host.silent", host, last_seen=str(host.last_seen))
     _give_up_what_ran()
     return [host.name for host in silent]
+
+
+def _seen(host: Host) -> None:
+    """Note the time by the database's clock: those of the machines need not agree."""
+    Host.objects.filter(pk=host.pk).update(last_seen=Now())
 
 
 def _give_up_what_ran() -> None:

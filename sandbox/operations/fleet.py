@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db.models import Count, Min, Q
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from sandbox.host.hosts import SILENT_AFTER
@@ -80,13 +81,12 @@ def pools() -> list[PoolFigures]:
 def hosts() -> list[HostFigures]:
     """Return every host."""
     states = _states("host")
-    oldest = timezone.now() - SILENT_AFTER
+    late = Q(last_seen=None) | Q(last_seen__lt=Now() - SILENT_AFTER)
+    silent = set(
+        Host.objects.exclude(state=Host.State.DOWN).filter(late).values_list("pk", flat=True)
+    )
     return [
-        HostFigures(
-            host,
-            states.get(host.name, {}),
-            host.state != Host.State.DOWN and (host.last_seen is None or host.last_seen < oldest),
-        )
+        HostFigures(host, states.get(host.name, {}), host.pk in silent)
         for host in Host.objects.order_by("name")
     ]
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from django.db import transaction
 from django.db.models import Count, Q, Sum
-from django.db.models.functions import Coalesce
+from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 
 from sandbox.models import Host, Pool, Sandbox
@@ -51,7 +51,7 @@ def loads(provider: str) -> list[Load]:
     """Return every host that is up, was seen lately and has `provider`, with what it carries."""
     hosts = Host.objects.filter(
         state=Host.State.UP,
-        last_seen__gt=timezone.now() - FRESH,
+        last_seen__gt=Now() - FRESH,
         providers__contains=[provider],
     )
     carried = {

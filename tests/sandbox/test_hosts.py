@@ -14,6 +14,8 @@ from sandbox.capabilities import Snapshots
 from sandbox.host import HostProcess, hosts
 from sandbox.leasing import leases
 from sandbox.models import AuditEvent, Host, Lease, Pool, Sandbox
+from sandbox.operations import fleet
+from sandbox.pool import placement
 from sandbox.proof import MARKER
 from sandbox.provider import DesktopLost, Handle, ProvisionFailed, SandboxSpec
 from sandbox.providers.fake import FakeProvider
@@ -310,3 +312,16 @@ def test_an_error_nobody_thought_of_is_kept(
     monkeypatch.setattr(FakeProvider, "start", broken)
     steps(make_host(), 2)
     assert "RuntimeError: surprise" in Sandbox.objects.order_by("pk").first().cause
+
+
+def test_a_host_whose_clock_is_slow_is_there_all_the_same(
+    make_host: MakeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_host()
+    now = timezone.now
+    with monkeypatch.context() as patch:
+        patch.setattr(timezone, "now", lambda: now() - timedelta(hours=1))
+        hosts.beat(Host.objects.get())
+    assert hosts.give_up_silent() == []
+    assert [load.host.name for load in placement.loads("fake")] == ["here"]
+    assert [figures.silent for figures in fleet.hosts()] == [False]
