@@ -16,7 +16,7 @@ from recorder.redact import (
     detectors,
     judge_words,
 )
-from recorder.redact.detectors import Found
+from recorder.redact.text.detectors import Found
 from tests.recorder.made_recording import found_by, word
 from trajectory import recording as rec
 

@@ -9,7 +9,7 @@ import soundfile
 from PIL import Image
 
 from recorder.redact import Denied, Detectors, Judge, Redaction, RedactionError, judge_words
-from recorder.redact.pictures import GREY
+from recorder.redact.screen.pictures import GREY
 from recorder.review import prepare
 from tests.recorder.made_recording import (
     CANARY,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from recorder.redact import Denied, Detectors, Judge, Line, hidden, judge_words, passwords
-from recorder.redact.passwords import Passwords
+from recorder.redact.text.passwords import Passwords
 from recorder.review import Edits, Looking, confirm, prepare
 from tests.recorder.made_recording import EDITOR, FIELD, NOTES, Made, Reads, found_by, word
 from trajectory import recording as rec

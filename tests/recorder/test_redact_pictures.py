@@ -9,7 +9,7 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 from recorder.redact import Line, Read, hidden, reader
-from recorder.redact.changed import changed
+from recorder.redact.screen.changed import changed
 from tests.recorder.made_recording import found_by
 
 JWT = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N"

@@ -2,13 +2,13 @@
 
 from recorder.redact.apply import Source, apply, write_lines
 from recorder.redact.denied import Denied
-from recorder.redact.detectors import Detectors, detectors
 from recorder.redact.judge import Judge
-from recorder.redact.misread import hidden
-from recorder.redact.passwords import Passwords, passwords
-from recorder.redact.reader import Line, Read, Reader, reader
 from recorder.redact.redactions import EVERYTHING, Box, Redaction, RedactionError, Stream
-from recorder.redact.said import judge_words
+from recorder.redact.screen.misread import hidden
+from recorder.redact.screen.reader import Line, Read, Reader, reader
+from recorder.redact.text.detectors import Detectors, detectors
+from recorder.redact.text.passwords import Passwords, passwords
+from recorder.redact.voice.said import judge_words
 
 __all__ = [
     "EVERYTHING",

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from recorder.redact.pictures import painted
 from recorder.redact.redactions import Box, Redaction, Spans
-from recorder.redact.sound import silenced
+from recorder.redact.screen.pictures import painted
+from recorder.redact.voice.sound import silenced
 from trajectory import recording as rec
 from trajectory.recording import Event, to_line
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from recorder.redact.denied import Denied
-from recorder.redact.detectors import PASSWORD, Detectors, Found
-from recorder.redact.fields import Fields
+from recorder.redact.input.fields import Fields
+from recorder.redact.input.typed import Typed
 from recorder.redact.redactions import FOREVER, Redaction, known
-from recorder.redact.shown import LEAD_S, TAIL_S, Shown
-from recorder.redact.typed import Typed
+from recorder.redact.screen.shown import LEAD_S, TAIL_S, Shown
+from recorder.redact.text.detectors import PASSWORD, Detectors, Found
 from trajectory import Type
 from trajectory.hand import Hand, HandStep
 from trajectory.recording import ElementSeen, Event, WindowChanged

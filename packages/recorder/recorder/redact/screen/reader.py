@@ -43,7 +43,7 @@ class Reader(Protocol):
 def reader() -> Reader:
     """Return the reader of this installation; raises RedactionError where none is installed."""
     try:
-        from recorder.redact.rapid import rapid_reader
+        from recorder.redact.screen.rapid import rapid_reader
 
         return rapid_reader()
     except ModuleNotFoundError:

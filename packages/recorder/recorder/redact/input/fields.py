@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from recorder.redact.redactions import EVERYTHING, Redaction, known
-from recorder.redact.shown import LEAD_S, TAIL_S, Shown
+from recorder.redact.screen.shown import LEAD_S, TAIL_S, Shown
 from trajectory.recording import (
     Committed,
     ElementSeen,

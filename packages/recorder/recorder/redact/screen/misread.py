@@ -6,11 +6,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from recorder.redact.detectors import Detectors
-from recorder.redact.passwords import Passwords
-from recorder.redact.reader import Line
 from recorder.redact.redactions import Box
-from recorder.redact.shapes import changes, jumbled, tokens
+from recorder.redact.screen.reader import Line
+from recorder.redact.text.detectors import Detectors
+from recorder.redact.text.passwords import Passwords
+from recorder.redact.text.shapes import changes, jumbled, tokens
 
 # By how they begin; looked for in text without its spaces.
 _KEYS = re.compile(

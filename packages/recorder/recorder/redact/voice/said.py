@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from recorder.redact.detectors import Detectors
-from recorder.redact.misread import keys
-from recorder.redact.passwords import Passwords
 from recorder.redact.redactions import Redaction, RedactionError, Stream
+from recorder.redact.screen.misread import keys
+from recorder.redact.text.detectors import Detectors
+from recorder.redact.text.passwords import Passwords
 
 BEFORE_S = 0.3
 PIECE, OVERLAP = 2000, 500  # characters: no detector takes an hour's speech at once

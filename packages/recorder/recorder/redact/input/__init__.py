@@ -1,0 +1,1 @@
+"""What was typed: into which field, and what of it was a secret."""

@@ -1,0 +1,1 @@
+"""What is seen: read from pictures, painted over on them, and for how long it stays."""

@@ -1,0 +1,1 @@
+"""What of a text is a secret or personal data."""

@@ -1,0 +1,1 @@
+"""What was said: found by its words, and silenced."""
