@@ -3,7 +3,7 @@
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 VENV := .venv/bin
-TYPED := packages/trajectory/trajectory packages/blobs/blobs packages/guest/guest packages/recorder/recorder agent sandbox
+TYPED := packages/trajectory/trajectory packages/blobs/blobs packages/guest/guest packages/recorder/recorder agent sandbox annotation training experiments
 # No browser, no desktop, no model: what `make check` can run in a minute.
 QUICK := tests/trajectory tests/blobs tests/contracts/test_blobs.py tests/config tests/test_architecture.py
 

@@ -86,5 +86,5 @@ def _lasts(action: dict[str, Any]) -> timedelta:
     return timedelta(milliseconds=min(asked, LONGEST_STEP_MS))
 
 
-def _ids(rows: object) -> list[int]:
+def _ids(rows: Any) -> list[int]:
     return list(rows.values_list("pk", flat=True))

@@ -55,10 +55,17 @@ def _forward(old: _Row | None, row: _Row) -> None:
         row.best, row.before = list(row.costs), [-1] * len(row.acts)
         row.sums = [-cost for cost in row.costs]
         return
-    places = range(len(old.acts))
-    cheap = list(accumulate(places, lambda a, b: a if old.best[a] <= old.best[b] else b))
-    far = [old.best[at] + FURTHER_BACK * old.acts[at] for at in places]
-    dear = list(accumulate(reversed(places), lambda a, b: b if far[b] <= far[a] else a))[::-1]
+    best, places = old.best, range(len(old.acts))
+    far = [best[at] + FURTHER_BACK * old.acts[at] for at in places]
+
+    def cheaper(a: int, b: int) -> int:
+        return a if best[a] <= best[b] else b
+
+    def nearer(a: int, b: int) -> int:
+        return b if far[b] <= far[a] else a
+
+    cheap = list(accumulate(places, cheaper))
+    dear = list(accumulate(reversed(places), nearer))[::-1]
     less = list(accumulate(old.sums, _add))
     more = list(
         accumulate(

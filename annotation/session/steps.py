@@ -204,8 +204,8 @@ def nothing_chosen(session: Session) -> None:
         raise Busy("a step is being done at this moment: try again when it has")
 
 
-def edit_kind(proposal: Proposal | None, *, thought: str, action: Action) -> Decision.Kind:
-    """Return what a person did with a proposal."""
+def edit_kind(proposal: Proposal | None, *, thought: str, action: Action) -> str:
+    """Return what a person did with a proposal, a Decision.Kind."""
     if proposal is None or proposal.action is None:
         return Decision.Kind.OVERRIDDEN
     same_thought = proposal.thought.strip() == thought.strip()
