@@ -163,6 +163,7 @@ class Desktop extends EventTarget {
       if (mine !== this.#newest || this.#closed) return this.#drop(rfb, screen);
       const [before, old] = [this.#rfb, this.#screen];
       [this.#rfb, this.#screen, this.#held] = [rfb, screen, mode];
+      this.#element.dataset.held = mode; // what this screen really may do, by now
       const focused = old?.contains(document.activeElement);
       screen.style.visibility = "";
       if (focused) this.focus();
@@ -176,7 +177,7 @@ class Desktop extends EventTarget {
       screen.remove();
       if (this.#rfb === rfb) {
         this.#rfb = this.#screen = null;
-        this.#held = "";
+        this.#held = this.#element.dataset.held = "";
         if (mine !== this.#newest && !this.#closed) this.#onState("reconnecting", reason);
       }
       if (mine !== this.#newest || this.#closed) return;

@@ -54,7 +54,7 @@ def take(stack: Stack, browser: Browser) -> None:
             page.screenshot(path=OUT / "workbench.png")
         if proposals[0]["action"]["type"] == "finish":
             break
-        work.does(lambda: page.keyboard.press("Enter"))
+        work.accept()
     session = work.id
     page.keyboard.press("f")
     page.fill("#finish-thought", "The page says that the episode is over.")

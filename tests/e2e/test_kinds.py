@@ -59,7 +59,7 @@ def test_a_computer_is_seen_and_worked_on(stack: Stack, page: Page, name: str) -
         width, height = work.frame()
         assert abs(box["width"] / box["height"] - width / height) < 0.01
 
-        work.does(lambda: page.keyboard.press("Enter"))  # accepts the first proposal
+        work.accept()  # accepts the first proposal
         before = work.picture()
         work.proposals()
         work.take_over()

@@ -70,7 +70,7 @@ def test_the_whole_thread(stack: Stack, chromium: Browser, page: Page) -> None:
     picture = work.picture()
 
     # Accept: the model goes for the text field.
-    work.does(lambda: page.keyboard.press("Enter"))
+    work.accept()
     until(lambda: work.picture() != picture, "change of the live desktop")
 
     # Edit a proposal's thought and action.

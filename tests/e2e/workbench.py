@@ -57,11 +57,32 @@ class Workbench:
     def steps(self) -> int:
         return int(self.state.get_attribute("data-steps") or 0)
 
+    def accept(self) -> None:
+        """Accept the first proposal, as `does`.
+
+        A window that is still being drawn is another screen than the one that was proposed for: then
+        nothing is done and the model is asked again, and so is this.
+        """
+        before = self.steps
+
+        def another_round(point: str | None) -> bool:
+            return self.state.get_attribute("data-point") not in (point, "")
+
+        while self.steps == before:
+            self.phase("ready")
+            point = self.state.get_attribute("data-point")
+            self.page.keyboard.press("Enter")
+            until(lambda p=point: self.steps > before or another_round(p), "an answer")  # type: ignore[misc]
+        self._executed(before)
+
     def does(self, verb: Any) -> None:
         """Run `verb` and wait until one more step stands in the trajectory and is executed."""
         before = self.steps
         verb()
         expect(self.state).to_have_attribute("data-steps", str(before + 1), timeout=TIMEOUT)
+        self._executed(before)
+
+    def _executed(self, before: int) -> None:
         executed = (
             "select count(*) from annotation_step where session_id = %s and state = 'executed'"
         )
@@ -82,6 +103,10 @@ class Workbench:
         self.page.keyboard.press("t")
         self.phase("human")
         expect(self.page.locator("#controller")).to_contain_text("you drive")
+        # Until it is there the one before, which only looks, stays.
+        expect(self.page.locator("[data-held]")).to_have_attribute(
+            "data-held", "control", timeout=TIMEOUT
+        )
         expect(self.page.locator("#desktop canvas")).to_have_count(1, timeout=TIMEOUT)
         self.connected()
 
