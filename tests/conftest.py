@@ -13,6 +13,8 @@ from typing import Any
 
 import hypothesis
 import pytest
+from django.apps import AppConfig, apps
+from django.db.models.signals import post_migrate
 
 from config.embedded import s3, valkey
 from config.embedded.postgres import Postgres, reachable
@@ -45,6 +47,22 @@ def pytest_configure(config: pytest.Config) -> None:
     if "PYTEST_XDIST_WORKER" in os.environ:  # its own name would make sockets' paths too long
         config.option.basetemp = STATE / "t"
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    post_migrate.connect(put_back)
+
+
+def put_back(sender: AppConfig, **_: object) -> None:
+    """Put back what migrations had put in: a test with real transactions empties every table.
+
+    Django sends this signal after that, too, whoever asked for such a test and how.
+    """
+    if sender.label != "annotation":
+        return
+    from annotation.models import Consent, Project
+
+    if not Consent.objects.exists():
+        import_module("annotation.migrations.0003_recordings").first_consent(apps, None)
+    if not Project.objects.exists():
+        import_module("annotation.migrations.0004_contributing").only_project(apps, None)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -124,27 +142,6 @@ def django_db_modify_db_settings(postgres: Postgres) -> None:
         HOST="127.0.0.1", PORT=str(postgres.port), USER=postgres.user,
         PASSWORD=postgres.password, NAME="tandem",
     )  # fmt: skip
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
-    """Put back what migrations had put in: a test with real transactions empties every table."""
-    yield
-    if nextitem is None:  # the database went with it
-        return
-    from pytest_django.plugin import blocking_manager_key
-
-    marker = item.get_closest_marker("django_db")
-    if (marker and marker.kwargs.get("transaction")) or "transactional_db" in item.fixturenames:
-        from django.apps import apps
-
-        from annotation.models import Consent, Project
-
-        with item.config.stash[blocking_manager_key].unblock():
-            if not Consent.objects.exists():
-                import_module("annotation.migrations.0003_recordings").first_consent(apps, None)
-            if not Project.objects.exists():
-                import_module("annotation.migrations.0004_contributing").only_project(apps, None)
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.provider import DesktopLost
-from sandbox.providers.browser import BrowserPage, Fleet, FleetFull, PageSpec, cdp
+from sandbox.provider import DesktopLost, ProvisionFailed
+from sandbox.providers.browser import BrowserPage, Fleet, FleetFull, PageSpec, cdp, process
 from sandbox.providers.browser.process import tree
 from sandbox.providers.browser.target import Target
 from tests.sandbox.pages import served
@@ -48,6 +48,25 @@ def test_a_page_comes_back_clean(fleet):
         ) == [0, 0, "", "", 0, False]  # fmt: skip
         with pytest.raises(DesktopLost, match="closed"):
             before.observe()
+
+
+@pytest.mark.parametrize("crashes", [1, 2])
+def test_a_browser_that_crashes_as_it_starts_is_started_once_more(
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, crashes: int
+) -> None:
+    script, starts = tmp_path / "browser", tmp_path / "starts"
+    script.write_text(
+        f"#!/bin/sh\necho >> {starts}\n"
+        f'[ $(wc -l < {starts}) -gt {crashes} ] || kill -SEGV $$\nexec {process.program()} "$@"\n'
+    )
+    script.chmod(0o755)
+    monkeypatch.setattr(process, "program", lambda: str(script))
+    if crashes == 1:
+        assert fleet.open(SMALL).observe().width == 160
+    else:
+        with pytest.raises(ProvisionFailed, match="SIGSEGV"):
+            fleet.open(SMALL)
+    assert len(starts.read_text()) == 2
 
 
 def test_a_checkpoint_brings_back_what_was_stored(fleet):

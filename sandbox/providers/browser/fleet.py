@@ -15,7 +15,7 @@ from typing import Any, Self
 from sandbox.provider import ActionFailed, DesktopLost, ProvisionFailed, SandboxError
 from sandbox.providers.browser.cdp import CdpError
 from sandbox.providers.browser.page import BrowserPage
-from sandbox.providers.browser.process import Process, sweep
+from sandbox.providers.browser.process import CrashedAtStart, Process, sweep
 from sandbox.providers.browser.spec import PageSpec
 from sandbox.providers.browser.target import Target
 
@@ -95,14 +95,16 @@ class Fleet:
         Raises FleetFull, ProvisionFailed, BrowserMissing.
         """
         spec = spec or PageSpec()
-        deadline = time.monotonic() + timeout
+        deadline, crashed = time.monotonic() + timeout, False
         while True:
             browser = self._reserve(spec, deadline)
             try:
                 return self._open(browser, spec)
             except ProvisionFailed as error:
                 self._end(browser, str(error))
-                raise
+                if crashed or not isinstance(error, CrashedAtStart):
+                    raise
+                crashed = True  # seen once in thousands of starts on busy cores; twice is no chance
             except (ActionFailed, CdpError, DesktopLost) as error:
                 with self._changed:  # its other pages go on
                     browser.retire = browser.retire or f"no page could be opened: {error}"

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from sandbox.provider import ProvisionFailed
-from sandbox.providers.browser.cdp import CdpError, Connection
+from sandbox.providers.browser.cdp import CdpError, Connection, Gone
 from sandbox.providers.browser.spec import LOOPBACK, BrowserMissing
 
 _PROGRAM = (
@@ -56,6 +56,10 @@ def program() -> str:
     return found
 
 
+class CrashedAtStart(ProvisionFailed):
+    """The browser died of a signal before it answered: another start may well succeed."""
+
+
 class Process:
     """A running browser and the connection to it. `lost` is called once with the cause of its end."""
 
@@ -84,7 +88,9 @@ class Process:
             self.connection.call("Browser.getVersion", timeout=_START_S)
         except CdpError as error:
             self.close("it did not come up")
-            raise ProvisionFailed(f"chromium-headless-shell did not come up: {error}") from error
+            crashed = self._status is not None and os.WIFSIGNALED(self._status)
+            failed = CrashedAtStart if crashed and isinstance(error, Gone) else ProvisionFailed
+            raise failed(f"chromium-headless-shell did not come up: {error}") from error
 
     def memory(self) -> int:
         """Return the proportional set size of the browser and all its children, in bytes."""
